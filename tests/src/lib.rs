@@ -1,1 +1,3 @@
-//! wip
+//! What the suites share that belong to no single crate: the vectors, and whatever talks to a real Redis.
+
+pub mod vectors;
