@@ -1,0 +1,138 @@
+//! What trips a closed circuit: rolling, consecutive, rate (DESIGN 3.4).
+
+use alloc::collections::{BTreeMap, VecDeque};
+
+use crate::config::{Config, TripOn};
+use crate::time::{is_over, is_unbelievable};
+
+/// What a closed circuit has counted.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Window {
+    /// The times of the failures, in order. Never more than the threshold, for reaching it clears them.
+    Rolling(VecDeque<u64>),
+    /// The failures in a row.
+    Consecutive(u64),
+    /// The calls of each bucket, by the bucket's number.
+    Rate(BTreeMap<u64, Bucket>),
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Bucket {
+    calls: u64,
+    failures: u64,
+}
+
+/// What a window says at a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) failures_in_window: u64,
+    pub(crate) calls_in_window: u64,
+    pub(crate) consecutive_failures: u64,
+}
+
+/// The window of `rate` is this many buckets.
+const BUCKETS: u64 = 10;
+
+impl Window {
+    pub(crate) const fn new(trip_on: TripOn) -> Self {
+        match trip_on {
+            TripOn::Rolling => Self::Rolling(VecDeque::new()),
+            TripOn::Consecutive => Self::Consecutive(0),
+            TripOn::Rate => Self::Rate(BTreeMap::new()),
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        match self {
+            Self::Rolling(failures) => failures.clear(),
+            Self::Consecutive(row) => *row = 0,
+            Self::Rate(buckets) => buckets.clear(),
+        }
+    }
+
+    /// Whether a success changes nothing.
+    pub(crate) const fn ignores_success(&self) -> bool {
+        match self {
+            Self::Rolling(_) => true,
+            Self::Consecutive(row) => *row == 0,
+            Self::Rate(_) => false,
+        }
+    }
+
+    pub(crate) fn success(&mut self, config: &Config, now: u64) {
+        match self {
+            Self::Rolling(_) => {}
+            Self::Consecutive(row) => *row = 0,
+            Self::Rate(buckets) => count_call(buckets, config, now, false),
+        }
+    }
+
+    /// Counts a failure. Some(failures) when that trips.
+    pub(crate) fn failure(&mut self, config: &Config, now: u64) -> Option<u64> {
+        match self {
+            Self::Rolling(failures) => {
+                while failures.front().is_some_and(|&t| is_over(t, config.window_ms, now)) {
+                    failures.pop_front();
+                }
+                while failures.back().is_some_and(|&t| is_unbelievable(t, now)) {
+                    failures.pop_back();
+                }
+                // Almost always the end; in the middle only after a clock stepped back.
+                failures.insert(failures.partition_point(|&t| t <= now), now);
+                let count = failures.len() as u64;
+                (count >= config.failure_threshold).then_some(count)
+            }
+            Self::Consecutive(row) => {
+                *row += 1;
+                (*row >= config.failure_threshold).then_some(*row)
+            }
+            Self::Rate(buckets) => {
+                count_call(buckets, config, now, true);
+                let Bucket { calls, failures } = sum(buckets.values());
+                let trips = calls >= config.minimum_calls && failures as f64 >= config.failure_rate * calls as f64;
+                trips.then_some(failures)
+            }
+        }
+    }
+
+    /// What stands in the window at `now`; drops nothing.
+    pub(crate) fn counts(&self, config: &Config, now: u64) -> Counts {
+        match self {
+            Self::Rolling(failures) => {
+                let live = |t: u64| !is_over(t, config.window_ms, now) && !is_unbelievable(t, now);
+                let count = failures.iter().filter(|&&t| live(t)).count() as u64;
+                Counts { failures_in_window: count, ..Counts::default() }
+            }
+            Self::Consecutive(row) => Counts { consecutive_failures: *row, ..Counts::default() },
+            Self::Rate(buckets) => {
+                let width = bucket_width(config);
+                let live = buckets.iter().filter(|&(&b, _)| is_bucket_live(b, width, now)).map(|(_, bucket)| bucket);
+                let Bucket { calls, failures } = sum(live);
+                Counts { failures_in_window: failures, calls_in_window: calls, ..Counts::default() }
+            }
+        }
+    }
+}
+
+fn count_call(buckets: &mut BTreeMap<u64, Bucket>, config: &Config, now: u64, failed: bool) {
+    let width = bucket_width(config);
+    buckets.retain(|&b, _| is_bucket_live(b, width, now));
+    let bucket = buckets.entry(now / width).or_default();
+    bucket.calls += 1;
+    bucket.failures += u64::from(failed);
+}
+
+fn bucket_width(config: &Config) -> u64 {
+    config.window_ms.div_ceil(BUCKETS).max(1)
+}
+
+const fn is_bucket_live(bucket: u64, width: u64, now: u64) -> bool {
+    bucket + BUCKETS > now / width && !is_unbelievable(bucket * width, now)
+}
+
+fn sum<'a>(buckets: impl Iterator<Item = &'a Bucket>) -> Bucket {
+    buckets.fold(Bucket::default(), |all, one| Bucket {
+        calls: all.calls + one.calls,
+        failures: all.failures + one.failures,
+    })
+}
