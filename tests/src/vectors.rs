@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value as Json;
-use switchgear_core::{Config, Millis, Outcome, Settlement, Snapshot, Value};
+use switchgear_core::{Config, Millis, Mode, Outcome, Settlement, Snapshot, State};
 
 /// Failures listed of one vector: what follows a first difference is mostly its echo.
 const LISTED_PER_VECTOR: usize = 5;
@@ -33,7 +33,7 @@ pub struct Vector {
     pub about: Option<String>,
     /// Configuration fields as given; what is absent has its default.
     #[serde(default)]
-    pub config: BTreeMap<String, Json>,
+    pub config: Config,
     /// What happens, in this order (`at` may repeat and step back).
     pub steps: Vec<Step>,
 }
@@ -106,9 +106,9 @@ pub struct Expect {
     pub allowed: Option<bool>,
     #[serde(deserialize_with = "given")]
     pub retry_after_ms: Option<Option<u64>>,
-    pub status: Option<Status>,
-    pub state: Option<SeenState>,
-    pub mode: Option<SeenMode>,
+    pub status: Option<Settlement>,
+    pub state: Option<State>,
+    pub mode: Option<Mode>,
     pub failures_in_window: Option<u64>,
     pub calls_in_window: Option<u64>,
     pub consecutive_failures: Option<u64>,
@@ -124,64 +124,6 @@ pub struct Expect {
 /// `null` is a value that a field can be expected to have, so it must not read like an absent field.
 fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<u64>>, D::Error> {
     Option::<u64>::deserialize(deserializer).map(Some)
-}
-
-/// How an outcome was taken.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "called what DESIGN 3.4 calls them")]
-pub enum Status {
-    Applied,
-    Stale,
-}
-
-/// The state as a snapshot shows it.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "called what DESIGN 3.2 calls them")]
-pub enum SeenState {
-    Closed,
-    Open,
-    HalfOpen,
-}
-
-/// The mode as a snapshot shows it.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "called what DESIGN 3.2 calls them")]
-pub enum SeenMode {
-    Auto,
-    ForcedOpen,
-    Disabled,
-}
-
-impl Status {
-    fn as_str(self) -> &'static str {
-        match self {
-            Status::Applied => "applied",
-            Status::Stale => "stale",
-        }
-    }
-}
-
-impl SeenState {
-    fn as_str(self) -> &'static str {
-        match self {
-            SeenState::Closed => "closed",
-            SeenState::Open => "open",
-            SeenState::HalfOpen => "half-open",
-        }
-    }
-}
-
-impl SeenMode {
-    fn as_str(self) -> &'static str {
-        match self {
-            SeenMode::Auto => "auto",
-            SeenMode::ForcedOpen => "forced-open",
-            SeenMode::Disabled => "disabled",
-        }
-    }
 }
 
 /// One operation as a machine gets it: labels resolved, times checked.
@@ -223,11 +165,7 @@ pub trait Machine {
     ///
     /// # Errors
     /// What went wrong, in words.
-    fn step(
-        &mut self,
-        at: Millis,
-        operation: Operation<'_, Self::Permit>,
-    ) -> Result<Answer<Self::Permit>, String>;
+    fn step(&mut self, at: Millis, operation: Operation<'_, Self::Permit>) -> Result<Answer<Self::Permit>, String>;
 
     /// The circuit as it reads at `at`.
     ///
@@ -243,8 +181,6 @@ pub struct Loaded {
     pub file: PathBuf,
     /// The vector.
     pub vector: Vector,
-    /// Its configuration.
-    pub config: Config,
 }
 
 #[derive(Deserialize)]
@@ -304,18 +240,21 @@ fn load_file(file: &Path, loaded: &mut Vec<Loaded>) -> Result<(), String> {
     };
     for vector in vectors.map_err(|error| failed(error.to_string()))? {
         check(&vector).map_err(|error| failed(format!("{}: {error}", vector.name)))?;
-        let config = config(&vector.config).map_err(|error| failed(format!("{}: config: {error}", vector.name)))?;
-        loaded.push(Loaded { file: file.to_path_buf(), vector, config });
+        loaded.push(Loaded { file: file.to_path_buf(), vector });
     }
     Ok(())
 }
 
 /// What the types alone do not say of a step.
 fn check(vector: &Vector) -> Result<(), String> {
+    if vector.steps.is_empty() {
+        return Err("steps: none, so nothing to compare".to_string());
+    }
     let mut labels = BTreeSet::new();
     for (index, step) in vector.steps.iter().enumerate() {
         let op = step.op.as_str();
-        let misplaced = |key: &str, owner: &str| Err(format!("steps[{index}]: `{key}` belongs to {owner}, not to {op}"));
+        let misplaced =
+            |key: &str, owner: &str| Err(format!("steps[{index}]: `{key}` belongs to {owner}, not to {op}"));
         Millis::new(step.at).map_err(|error| format!("steps[{index}]: at: {error}"))?;
         if step.label.is_some() && step.op != Op::CanRequest {
             return misplaced("as", "canRequest");
@@ -343,23 +282,6 @@ fn check(vector: &Vector) -> Result<(), String> {
         labels.extend(step.label.clone());
     }
     Ok(())
-}
-
-fn config(fields: &BTreeMap<String, Json>) -> Result<Config, String> {
-    let shown: Vec<(&String, String)> = fields.iter().map(|(name, value)| (name, value.to_string())).collect();
-    let layer: Vec<(&str, Value)> = fields
-        .values()
-        .zip(&shown)
-        .map(|(value, (name, shown))| {
-            let value = match value {
-                Json::Number(number) => number.as_f64().map_or(Value::Other(shown), Value::Number),
-                Json::String(text) => Value::Text(text),
-                Json::Null | Json::Bool(_) | Json::Array(_) | Json::Object(_) => Value::Other(shown),
-            };
-            (name.as_str(), value)
-        })
-        .collect();
-    Config::build(&[&layer]).map_err(|error| error.to_string())
 }
 
 /// What a run found.
@@ -399,7 +321,7 @@ pub fn run<M: Machine>(
     for loaded in vectors {
         report.steps += loaded.vector.steps.len();
         let name = &loaded.vector.name;
-        let failures = match start(&loaded.config) {
+        let failures = match start(&loaded.vector.config) {
             Ok(mut machine) => run_one(&loaded.vector, &mut machine),
             Err(error) => vec![error],
         };
@@ -485,24 +407,23 @@ impl Comparison {
         let (allowed, retry_after, status) = match answer {
             Some(Answer::Allowed(_)) => (Json::from(true), Json::from(0), Json::Null),
             Some(Answer::Refused(wait)) => (Json::from(false), Json::from(*wait), Json::Null),
-            Some(Answer::Settled(Settlement::Applied)) => (Json::Null, Json::Null, Json::from("applied")),
-            Some(Answer::Settled(Settlement::Stale)) => (Json::Null, Json::Null, Json::from("stale")),
+            Some(Answer::Settled(status)) => (Json::Null, Json::Null, Json::from(status.as_str())),
             Some(Answer::Done) | None => (Json::Null, Json::Null, Json::Null),
         };
         self.field("allowed", allowed, expect.allowed);
         self.field("retryAfterMs", retry_after, expect.retry_after_ms);
-        self.field("status", status, expect.status.map(Status::as_str));
+        self.field("status", status, expect.status.map(Settlement::as_str));
     }
 
     fn snapshot(&mut self, expect: &Expect, snapshot: &Snapshot) {
-        self.field("state", snapshot.state.as_str(), expect.state.map(SeenState::as_str));
-        self.field("mode", snapshot.mode.as_str(), expect.mode.map(SeenMode::as_str));
+        self.field("state", snapshot.state.as_str(), expect.state.map(State::as_str));
+        self.field("mode", snapshot.mode.as_str(), expect.mode.map(Mode::as_str));
         self.field("failuresInWindow", snapshot.failures_in_window, expect.failures_in_window);
         self.field("callsInWindow", snapshot.calls_in_window, expect.calls_in_window);
         self.field("consecutiveFailures", snapshot.consecutive_failures, expect.consecutive_failures);
         self.field("halfOpenSuccesses", snapshot.half_open_successes, expect.half_open_successes);
         self.field("halfOpenInFlight", snapshot.half_open_in_flight, expect.half_open_in_flight);
-        self.field("openedAt", snapshot.opened_at.map(Millis::get), expect.opened_at);
+        self.field("openedAt", snapshot.opened_at, expect.opened_at);
         self.field("remainingOpenMs", snapshot.remaining_open_ms, expect.remaining_open_ms);
         self.field("trips", snapshot.trips, expect.trips);
         self.field("epoch", snapshot.epoch, expect.epoch);
