@@ -1,0 +1,35 @@
+-- Manual control: takes the circuit where an operator wants it, and makes the outcomes of all calls under way stale.
+-- KEYS: 1 the circuit's hash, 2 failures, 3 probes, 4 rate buckets (tripOn rate only)
+-- ARGV: 1 now, 2 operation (reset, trip, force-open, disable), 3 length of the opening in milliseconds (trip; -1: by the
+--       configuration), 4 configuration
+-- Reply: status state mode epoch wait from reason failures open_ms mismatch
+--   status: 1
+--   wait: milliseconds of OPEN still to come; else 0
+local now, operation, for_ms, config = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), read_config(ARGV[4])
+local FORCED = { ['force-open'] = { FORCED_OPEN, 'forced-open' }, disable = { DISABLED, 'disabled' } }
+local DONE = 1
+local c = read_circuit(KEYS[1], config)
+local from = seen(c)
+
+if operation == 'reset' then
+  close(c, config, now)
+elseif operation == 'trip' then
+  trip(c, config, now, for_ms ~= NONE and for_ms or nil)
+elseif FORCED[operation] then
+  local mode, word = unpack(FORCED[operation])
+  -- What is counted underneath stays, so the buckets move on to the new epoch with it.
+  local counting = KEYS[4] and redis.call('HGET', KEYS[4], 'e') == int(c.epoch)
+  redis.call('HDEL', KEYS[1], 'mode')
+  advance(c, now)
+  c.mode = mode
+  redis.call('HSET', KEYS[1], 'mode', word, 'epoch', int(c.epoch))
+  if counting then
+    redis.call('HSET', KEYS[4], 'e', int(c.epoch))
+  end
+  for _, key in ipairs(KEYS) do
+    redis.call('PERSIST', key)
+  end
+else
+  return redis.error_reply('ERR unknown operation `' .. operation .. '`: reset, trip, force-open or disable')
+end
+return reply(DONE, c, remaining(c, now), { from, MANUAL, 0 })
