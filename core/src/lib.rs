@@ -3,7 +3,8 @@
 //! This crate never reads a clock, never draws a random number, never does I/O and knows nothing of Redis beyond the calls
 //! it asks for. Every call that depends on time takes `now`; the same input gives the same answer, in every language.
 //!
-//! [`CircuitBreaker`] is the type to read first: the state machine of one circuit. [`Config`] is what it runs by.
+//! [`CircuitBreaker`] is the type to read first: the state machine of one circuit. [`Config`] is what it runs by, and
+//! [`shared`] is the engine of a circuit whose state lives in a store.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -20,12 +21,13 @@ mod permit;
 mod probes;
 #[cfg(feature = "serde")]
 mod serde;
+pub mod shared;
 mod snapshot;
 mod time;
 mod window;
 
 pub use crate::breaker::{CircuitBreaker, Mode, State};
-pub use crate::config::{Config, TripOn};
+pub use crate::config::{Config, Naming, TripOn, Value};
 pub use crate::error::{ConfigError, ErrorCode, NameError, TimeError};
 pub use crate::group::{CircuitBreakerGroup, Insertion, Recency};
 pub use crate::hints::Hints;

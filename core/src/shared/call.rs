@@ -1,0 +1,85 @@
+//! What the engine asks the host to send.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// The scripts of the wire contract (DESIGN section 4), in the order of the table that ships them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Script {
+    /// The hot one: answers CLOSED, OPEN and the manual modes from the circuit's hash alone.
+    Admit,
+    /// The whole admission, with its writes.
+    CanRequest,
+    /// Settles a success.
+    RecordSuccess,
+    /// Settles a failure.
+    RecordFailure,
+    /// Frees a slot.
+    Release,
+    /// The snapshot.
+    GetState,
+    /// Reset, trip, force open, disable.
+    Control,
+}
+
+impl Script {
+    /// Every script, in the order of the table.
+    pub const ALL: [Self; 7] = [
+        Self::Admit,
+        Self::CanRequest,
+        Self::RecordSuccess,
+        Self::RecordFailure,
+        Self::Release,
+        Self::GetState,
+        Self::Control,
+    ];
+
+    /// The name, which is also that of its file.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Admit => "admit",
+            Self::CanRequest => "can_request",
+            Self::RecordSuccess => "record_success",
+            Self::RecordFailure => "record_failure",
+            Self::Release => "release",
+            Self::GetState => "get_state",
+            Self::Control => "control",
+        }
+    }
+}
+
+/// A script call to send, and the ticket to hand back with what came of it.
+///
+/// The host sends `EVALSHA` of the script with the circuit's [keys](super::SharedCircuit::keys) for it and these arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// Names the conversation that the reply, the error or the deadline belongs to.
+    pub ticket: u64,
+    /// Which script.
+    pub script: Script,
+    /// Whether to send the script's text (`EVAL`), because the node said that it does not know it.
+    pub by_text: bool,
+    /// Milliseconds to wait before sending; 0 almost always.
+    pub delay_ms: u64,
+    /// The arguments after the keys.
+    pub args: Vec<String>,
+}
+
+/// Names a failure and a probe in the store, so that a command delivered twice counts once (DESIGN section 4).
+///
+/// Its text has a fixed width: the byte order of one process's ids is the order in which they were drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CallId {
+    /// Tells processes apart: drawn at random by the host, anew after fork and per worker thread.
+    pub nonce: u64,
+    /// Tells the calls of one process apart.
+    pub counter: u64,
+}
+
+impl fmt::Display for CallId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}{:013x}", self.nonce, self.counter)
+    }
+}

@@ -1,0 +1,46 @@
+//! The keys of one circuit (DESIGN section 4).
+
+use alloc::format;
+use alloc::string::String;
+
+use super::Script;
+use crate::config::TripOn;
+use crate::error::NameError;
+use crate::name::{check_name, check_prefix};
+
+/// The keys of one circuit. They share a hash tag, so a cluster keeps them in one slot and a script may touch them all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keys {
+    /// `{PN}`, `{PN}:f`, `{PN}:p`, `{PN}:r`.
+    all: [String; 4],
+    /// How many of them this `tripOn` uses.
+    used: usize,
+}
+
+impl Keys {
+    /// The prefix when nobody says: that of NestJS RedisX, so that a fleet can be moved over instance by instance.
+    pub const DEFAULT_PREFIX: &'static str = "cb:";
+
+    pub(super) fn new(prefix: &str, name: &str, trip_on: TripOn) -> Result<Self, NameError> {
+        check_prefix(prefix)?;
+        check_name(name)?;
+        let base = format!("{{{prefix}{name}}}");
+        let all = [base.clone(), format!("{base}:f"), format!("{base}:p"), format!("{base}:r")];
+        Ok(Self { all, used: if trip_on == TripOn::Rate { 4 } else { 3 } })
+    }
+
+    /// The key that the whole circuit is routed by.
+    #[must_use]
+    pub fn routing(&self) -> &str {
+        &self.all[0]
+    }
+
+    /// The keys to pass to a script, in order: exactly those it touches.
+    #[must_use]
+    pub fn of(&self, script: Script) -> &[String] {
+        match script {
+            Script::Admit => &self.all[..1],
+            _ => &self.all[..self.used],
+        }
+    }
+}

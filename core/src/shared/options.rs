@@ -1,0 +1,162 @@
+//! What a shared circuit adds to the configuration of a breaker.
+
+use alloc::format;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+use crate::config::{Config, HostOption, Naming, Value};
+use crate::error::ConfigError;
+
+/// What an admission answers while the store does not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OnStoreFailure {
+    /// It is refused: a payment that is not made can be made later.
+    #[default]
+    FailClosed,
+    /// It is admitted, unguarded.
+    FailOpen,
+}
+
+impl OnStoreFailure {
+    /// The words for both.
+    pub const VALID: &'static str = "'fail-closed' or 'fail-open'";
+
+    /// The word for it, in every host.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::FailClosed => "fail-closed",
+            Self::FailOpen => "fail-open",
+        }
+    }
+}
+
+/// What a shared circuit adds to the configuration of a breaker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharedOptions {
+    /// What an admission answers while the store does not. Default: fail-closed.
+    pub on_store_failure: OnStoreFailure,
+    /// How long an idle circuit is remembered, in milliseconds. Default: 24 hours; never less than twice the longest
+    /// duration of the configuration plus 60 s, so that an idle OPEN circuit comes back through a probe.
+    pub idle_ttl_ms: u64,
+}
+
+/// A day: traffic that comes once a night still meets what the circuit knew.
+const DEFAULT_IDLE_TTL_MS: u64 = 24 * 60 * 60 * 1000;
+
+impl SharedOptions {
+    /// Names of the options in JavaScript's spelling.
+    pub const NAMES: [&'static str; 2] = ["onStoreFailure", "idleTtlMs"];
+
+    /// The defaults beside this configuration.
+    #[must_use]
+    pub fn for_config(config: &Config) -> Self {
+        let idle_ttl_ms = DEFAULT_IDLE_TTL_MS.max(shortest_ttl(config));
+        Self { on_store_failure: OnStoreFailure::default(), idle_ttl_ms }
+    }
+
+    /// Builds the configuration and the options of a shared circuit from one set of layers of name and value pairs, the
+    /// outermost first: see [`Config::build`].
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the field, the value and what is valid.
+    pub fn build(naming: Naming, layers: &[&[(&str, Value<'_>)]]) -> Result<(Config, Self), ConfigError> {
+        let [failure, ttl] = Self::NAMES.map(|name| naming.spell(name));
+        let is_own = |name: &str| name == failure || name == ttl;
+        let rest: Vec<Vec<(&str, Value<'_>)>> =
+            layers.iter().map(|layer| layer.iter().copied().filter(|(name, _)| !is_own(name)).collect()).collect();
+        let rest: Vec<&[(&str, Value<'_>)]> = rest.iter().map(Vec::as_slice).collect();
+        let config = Config::build(naming, &rest)?;
+        let mut options = Self::for_config(&config);
+        for &(name, value) in layers.iter().copied().flatten().filter(|(name, _)| is_own(name)) {
+            if name == failure {
+                options.on_store_failure = on_store_failure(name, value)?;
+            } else {
+                options.idle_ttl_ms = idle_ttl_ms(naming, name, value, &config)?;
+            }
+        }
+        Ok((config, options))
+    }
+}
+
+fn shortest_ttl(config: &Config) -> u64 {
+    2 * config.longest_ms() + 60_000
+}
+
+fn on_store_failure(name: &str, value: Value<'_>) -> Result<OnStoreFailure, ConfigError> {
+    [OnStoreFailure::FailClosed, OnStoreFailure::FailOpen]
+        .into_iter()
+        .find(|word| value == Value::Text(word.as_str()))
+        .ok_or_else(|| ConfigError::out_of_range(name, OnStoreFailure::VALID, value.to_string()))
+}
+
+fn idle_ttl_ms(naming: Naming, name: &str, value: Value<'_>, config: &Config) -> Result<u64, ConfigError> {
+    let ms = HostOption::IdleTtlMs.check(naming, value)?;
+    let shortest = shortest_ttl(config);
+    if ms < shortest {
+        let valid = format!("at least {shortest} (twice the longest duration of this breaker plus 60000)");
+        return Err(ConfigError::out_of_range(name, &valid, value.to_string()));
+    }
+    Ok(ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn build(fields: &[(&str, Value<'_>)]) -> Result<(Config, SharedOptions), ConfigError> {
+        SharedOptions::build(Naming::Camel, &[fields])
+    }
+
+    #[test]
+    fn an_idle_circuit_is_remembered_for_a_day_or_as_long_as_it_must_be() {
+        let (_, options) = build(&[]).unwrap();
+        assert_eq!(options, SharedOptions { on_store_failure: OnStoreFailure::FailClosed, idle_ttl_ms: 86_400_000 });
+        let (config, options) = build(&[("openDurationMs", 86_400_000.into())]).unwrap();
+        assert_eq!(options.idle_ttl_ms, 2 * 86_400_000 + 60_000);
+        assert_eq!(config.open_duration_ms(), 86_400_000);
+    }
+
+    #[test]
+    fn a_lifetime_that_would_forget_an_open_circuit_is_refused() {
+        let with = |ms: i32| build(&[("openDurationMs", 40_000.into()), ("idleTtlMs", ms.into())]);
+        assert_eq!(with(140_000).unwrap().1.idle_ttl_ms, 140_000);
+        assert_eq!(
+            with(139_999).unwrap_err().to_string(),
+            "`idleTtlMs` must be at least 140000 (twice the longest duration of this breaker plus 60000), got `139999`"
+        );
+        assert!(build(&[("idleTtlMs", 0.into())]).is_err());
+    }
+
+    #[test]
+    fn the_backoff_counts_by_its_cap() {
+        let fields =
+            [("openDurationMs", 1000.into()), ("openBackoff", 2.into()), ("openDurationMaxMs", 90_000_000.into())];
+        assert_eq!(build(&fields).unwrap().1.idle_ttl_ms, 180_060_000);
+    }
+
+    #[test]
+    fn what_to_do_without_a_store_is_one_of_the_words() {
+        assert_eq!(
+            build(&[("onStoreFailure", "fail-open".into())]).unwrap().1.on_store_failure,
+            OnStoreFailure::FailOpen
+        );
+        assert_eq!(
+            build(&[("onStoreFailure", "ignore".into())]).unwrap_err().to_string(),
+            "`onStoreFailure` must be 'fail-closed' or 'fail-open', got `'ignore'`"
+        );
+        assert!(
+            build(&[("openCacheMs", 5.into())]).unwrap_err().to_string().starts_with("`openCacheMs` is not an option")
+        );
+    }
+
+    #[test]
+    fn an_inner_layer_overrides_an_outer_one() {
+        let layers: [&[(&str, Value<'_>)]; 2] =
+            [&[("onStoreFailure", "fail-open".into())], &[("onStoreFailure", "fail-closed".into())]];
+        assert_eq!(
+            SharedOptions::build(Naming::Camel, &layers).unwrap().1.on_store_failure,
+            OnStoreFailure::FailClosed
+        );
+    }
+}
