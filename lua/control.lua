@@ -5,6 +5,7 @@
 -- Reply: status state mode epoch wait from reason failures open_ms mismatch
 --   status: 1
 --   wait: milliseconds of OPEN still to come; else 0
+--   from, reason: as callers see the state; -1 where it looks the same before and after
 local now, operation, for_ms, config = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), read_config(ARGV[4])
 local FORCED = { ['force-open'] = { FORCED_OPEN, 'forced-open' }, disable = { DISABLED, 'disabled' } }
 local DONE = 1
@@ -32,4 +33,5 @@ elseif FORCED[operation] then
 else
   return redis.error_reply('ERR unknown operation `' .. operation .. '`: reset, trip, force-open or disable')
 end
-return reply(DONE, c, remaining(c, now), { from, MANUAL, 0 })
+local transition = from ~= seen(c) and { from, MANUAL, 0 } or nil
+return reply(DONE, c, remaining(c, now), transition)

@@ -1,4 +1,6 @@
 //! What the suites share that belong to no single crate: the vectors, and whatever talks to a real Redis.
 
 pub mod core_runners;
+pub mod lua;
+pub mod servers;
 pub mod vectors;

@@ -1,0 +1,361 @@
+//! The Lua scripts on a real server: what a call looks like on the wire, and a circuit that answers as the core does.
+
+use redis::{Connection, ConnectionLike, RedisResult};
+use switchgear_core::{Config, Millis, Mode, Outcome, Reason, Settlement, Snapshot, State, TripOn};
+use switchgear_lua::{Keys, SCRIPTS, Script};
+
+use crate::vectors::{Answer, Machine, Operation};
+
+/// The lifetime of keys that the suites ask for: a day, as by default.
+pub const IDLE_TTL_MS: u64 = 86_400_000;
+
+/// The places of the scripts in [`SCRIPTS`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "they are called what the table calls them")]
+pub enum ScriptId {
+    Admit,
+    CanRequest,
+    RecordSuccess,
+    RecordFailure,
+    Release,
+    GetState,
+    Control,
+}
+
+impl ScriptId {
+    /// The script.
+    pub fn script(self) -> &'static Script {
+        &SCRIPTS[self as usize]
+    }
+
+    /// The script that settles a call which ended so.
+    pub fn settling(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Success => Self::RecordSuccess,
+            Outcome::Failure => Self::RecordFailure,
+            Outcome::Release => Self::Release,
+        }
+    }
+}
+
+/// One script call, ready to send.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// Which script.
+    pub id: ScriptId,
+    /// Its keys.
+    pub keys: Vec<String>,
+    /// Its arguments.
+    pub args: Vec<String>,
+}
+
+impl Call {
+    /// As EVALSHA.
+    pub fn by_sha(&self) -> redis::Cmd {
+        self.command("EVALSHA", self.id.script().sha1)
+    }
+
+    /// As EVAL, which also makes the script known to the server.
+    pub fn by_text(&self) -> redis::Cmd {
+        self.command("EVAL", self.id.script().text)
+    }
+
+    /// Sends it as hosts do: EVALSHA, and EVAL after NOSCRIPT.
+    ///
+    /// # Errors
+    /// Any other error reply, and whatever keeps a reply from coming.
+    pub fn send(&self, connection: &mut impl ConnectionLike) -> RedisResult<Vec<i64>> {
+        match self.by_sha().query(connection) {
+            Err(error) if error.code() == Some("NOSCRIPT") => self.by_text().query(connection),
+            answered => answered,
+        }
+    }
+
+    fn command(&self, name: &str, script: &str) -> redis::Cmd {
+        let mut command = redis::cmd(name);
+        command.arg(script).arg(self.keys.len()).arg(&self.keys).arg(&self.args);
+        command
+    }
+}
+
+/// A circuit as its instances name and configure it: makes the calls of the wire contract.
+#[derive(Clone, Debug)]
+pub struct Wire {
+    /// The keys, the circuit's hash first.
+    pub keys: Vec<String>,
+    /// The configuration argument.
+    pub config: String,
+}
+
+impl Wire {
+    /// The circuit `name` under the default prefix.
+    pub fn new(name: &str, config: &Config) -> Self {
+        let base = format!("{{cb:{name}}}");
+        let mut keys = vec![base.clone(), format!("{base}:f"), format!("{base}:p")];
+        if config.trip_on() == TripOn::Rate {
+            keys.push(format!("{base}:r"));
+        }
+        Self { keys, config: config_argument(config, IDLE_TTL_MS) }
+    }
+
+    /// `admit`.
+    pub fn admit(&self, now: u64) -> Call {
+        self.call(ScriptId::Admit, vec![now.to_string()])
+    }
+
+    /// `can_request`.
+    pub fn can_request(&self, now: u64, id: &str) -> Call {
+        self.call(ScriptId::CanRequest, vec![now.to_string(), id.to_owned(), self.config.clone()])
+    }
+
+    /// A settlement with a permit.
+    pub fn settle(&self, outcome: Outcome, now: u64, permit: &LuaPermit) -> Call {
+        let kind = if permit.kind == PermitKind::Probe { "1" } else { "0" };
+        self.settling(outcome, now, &permit.id, &permit.epoch.to_string(), kind)
+    }
+
+    /// A settlement without a permit; `id` only tells a command that comes twice from two commands.
+    pub fn settle_without(&self, outcome: Outcome, now: u64, id: &str) -> Call {
+        let id = if outcome == Outcome::Release { "" } else { id };
+        self.settling(outcome, now, id, "-1", "0")
+    }
+
+    /// Gives back what this id was granted.
+    pub fn give_back(&self, now: u64, id: &str) -> Call {
+        self.settling(Outcome::Release, now, id, "-1", "0")
+    }
+
+    /// `get_state`.
+    pub fn get_state(&self, now: u64) -> Call {
+        self.call(ScriptId::GetState, vec![now.to_string(), self.config.clone()])
+    }
+
+    /// `control`.
+    pub fn control(&self, now: u64, operation: &str, for_ms: Option<u64>) -> Call {
+        let for_ms = for_ms.map_or_else(|| "-1".to_owned(), |ms| ms.to_string());
+        self.call(ScriptId::Control, vec![now.to_string(), operation.to_owned(), for_ms, self.config.clone()])
+    }
+
+    fn settling(&self, outcome: Outcome, now: u64, id: &str, epoch: &str, kind: &str) -> Call {
+        let args = vec![now.to_string(), id.to_owned(), epoch.to_owned(), kind.to_owned(), self.config.clone()];
+        self.call(ScriptId::settling(outcome), args)
+    }
+
+    fn call(&self, id: ScriptId, args: Vec<String>) -> Call {
+        let keys = match id.script().keys {
+            Keys::Circuit => self.keys.iter().take(1).cloned().collect(),
+            Keys::All => self.keys.clone(),
+        };
+        Call { id, keys, args }
+    }
+}
+
+/// The configuration as the one argument of the wire contract.
+pub fn config_argument(config: &Config, idle_ttl_ms: u64) -> String {
+    format!(
+        "{} {} {} {} {} {} {} {} {} {} {} {idle_ttl_ms}",
+        config.trip_on().as_str(),
+        config.failure_threshold(),
+        config.window_ms(),
+        config.failure_rate(),
+        config.minimum_calls(),
+        config.open_duration_ms(),
+        config.open_backoff(),
+        config.open_duration_max_ms(),
+        config.half_open_max_calls(),
+        config.success_threshold(),
+        config.probe_timeout_ms(),
+    )
+}
+
+/// The id of this process's call number `counter`: of fixed width, so that the order of bytes is that of the calls.
+pub fn call_id(counter: u64) -> String {
+    format!("{:016x}{counter:013x}", 0x5317_c49e_a700_0000_u64)
+}
+
+/// What kind of admission a permit stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "called what DESIGN 3.3 calls them")]
+pub enum PermitKind {
+    Closed,
+    Probe,
+    Bypass,
+}
+
+/// What an admission by the scripts hands out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LuaPermit {
+    /// The id it was admitted with.
+    pub id: String,
+    /// The epoch it belongs to.
+    pub epoch: u64,
+    /// What was granted.
+    pub kind: PermitKind,
+}
+
+/// The reply of every script but `get_state`; `admit` gives the first five fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are those of the wire contract, documented in lua/README.md")]
+pub struct Reply {
+    pub status: i64,
+    pub state: State,
+    pub mode: Mode,
+    pub epoch: u64,
+    pub wait: Option<u64>,
+    pub from: Option<State>,
+    pub reason: Option<Reason>,
+    pub failures: u64,
+    pub open_ms: Option<u64>,
+    pub mismatch: bool,
+}
+
+impl Reply {
+    /// Reads a reply.
+    ///
+    /// # Errors
+    /// A reply that the contract does not know, shown.
+    pub fn read(integers: &[i64]) -> Result<Self, String> {
+        let strange = || format!("no reply of the wire contract: {integers:?}");
+        let (head, tail) = integers.split_at_checked(5).ok_or_else(strange)?;
+        let &[status, state, mode, epoch, wait] = head else { return Err(strange()) };
+        let &[from, reason, failures, open_ms, mismatch] = match tail {
+            [] => &[-1, -1, 0, -1, 0],
+            five => <&[i64; 5]>::try_from(five).map_err(|_| strange())?,
+        };
+        Ok(Self {
+            status,
+            state: state_of(state).ok_or_else(strange)?,
+            mode: mode_of(mode).ok_or_else(strange)?,
+            epoch: u64::try_from(epoch).map_err(|_| strange())?,
+            wait: u64::try_from(wait).ok(),
+            from: state_of(from),
+            reason: usize::try_from(reason).ok().and_then(|reason| Reason::ALL.get(reason)).copied(),
+            failures: u64::try_from(failures).map_err(|_| strange())?,
+            open_ms: u64::try_from(open_ms).ok(),
+            mismatch: mismatch == 1,
+        })
+    }
+
+    /// What was granted, if anything was.
+    pub fn granted(&self) -> Option<PermitKind> {
+        match self.status {
+            1 => Some(PermitKind::Closed),
+            2 => Some(PermitKind::Probe),
+            3 => Some(PermitKind::Bypass),
+            _ => None,
+        }
+    }
+
+    /// How an outcome was taken.
+    pub fn settlement(&self) -> Settlement {
+        if self.status == 1 { Settlement::Applied } else { Settlement::Stale }
+    }
+}
+
+/// Reads the reply of `get_state`.
+///
+/// # Errors
+/// A reply that the contract does not know, shown.
+pub fn read_snapshot(integers: &[i64]) -> Result<Snapshot, String> {
+    let strange = || format!("no reply of get_state: {integers:?}");
+    let count = |n: i64| u64::try_from(n).map_err(|_| strange());
+    let &[state, mode, epoch, opened_at, remaining, trips, failures, calls, row, successes, in_flight] = integers
+    else {
+        return Err(strange());
+    };
+    Ok(Snapshot {
+        state: state_of(state).ok_or_else(strange)?,
+        mode: mode_of(mode).ok_or_else(strange)?,
+        epoch: count(epoch)?,
+        opened_at: u64::try_from(opened_at).ok(),
+        remaining_open_ms: count(remaining)?,
+        trips: count(trips)?,
+        failures_in_window: count(failures)?,
+        calls_in_window: count(calls)?,
+        consecutive_failures: count(row)?,
+        half_open_successes: count(successes)?,
+        half_open_in_flight: count(in_flight)?,
+    })
+}
+
+fn state_of(code: i64) -> Option<State> {
+    [State::Closed, State::Open, State::HalfOpen].get(usize::try_from(code).ok()?).copied()
+}
+
+fn mode_of(code: i64) -> Option<Mode> {
+    [Mode::Auto, Mode::ForcedOpen, Mode::Disabled].get(usize::try_from(code).ok()?).copied()
+}
+
+/// A shared circuit without an engine: asks a real server each time, and answers as the core does.
+pub struct LuaCircuit {
+    wire: Wire,
+    connection: Connection,
+    calls: u64,
+}
+
+impl LuaCircuit {
+    /// A circuit that nobody has used on this server, under a name that nobody else has.
+    pub fn new(name: &str, config: &Config, connection: Connection) -> Self {
+        Self { wire: Wire::new(name, config), connection, calls: 0 }
+    }
+
+    fn fresh_id(&mut self) -> String {
+        self.calls += 1;
+        call_id(self.calls)
+    }
+
+    fn ask(&mut self, call: &Call) -> Result<Reply, String> {
+        let reply = call.send(&mut self.connection).map_err(|error| error.to_string())?;
+        Reply::read(&reply)
+    }
+
+    fn admission(&mut self, now: u64) -> Result<Answer<LuaPermit>, String> {
+        const ASK_CAN_REQUEST: i64 = 4;
+        let id = self.fresh_id();
+        let mut reply = self.ask(&self.wire.admit(now))?;
+        if reply.status == ASK_CAN_REQUEST {
+            reply = self.ask(&self.wire.can_request(now, &id))?;
+        }
+        Ok(match reply.granted() {
+            Some(kind) => Answer::Allowed(LuaPermit { id, epoch: reply.epoch, kind }),
+            None => Answer::Refused(reply.wait),
+        })
+    }
+
+    fn settlement(&mut self, now: u64, outcome: Outcome, permit: Option<&LuaPermit>) -> Result<Settlement, String> {
+        let call = match permit {
+            Some(LuaPermit { kind: PermitKind::Bypass, .. }) => return Ok(Settlement::Stale),
+            Some(permit) => self.wire.settle(outcome, now, permit),
+            None => {
+                let id = self.fresh_id();
+                self.wire.settle_without(outcome, now, &id)
+            }
+        };
+        Ok(self.ask(&call)?.settlement())
+    }
+
+    fn control(&mut self, now: u64, operation: &str, for_ms: Option<u64>) -> Result<Answer<LuaPermit>, String> {
+        self.ask(&self.wire.control(now, operation, for_ms)).map(|_| Answer::Done)
+    }
+}
+
+impl Machine for LuaCircuit {
+    type Permit = LuaPermit;
+
+    fn step(&mut self, at: Millis, operation: Operation<'_, LuaPermit>) -> Result<Answer<LuaPermit>, String> {
+        let now = at.get();
+        match operation {
+            Operation::CanRequest => self.admission(now),
+            Operation::Settle(outcome, permit) => self.settlement(now, outcome, permit).map(Answer::Settled),
+            Operation::Reset => self.control(now, "reset", None),
+            Operation::Trip(for_ms) => self.control(now, "trip", for_ms),
+            Operation::ForceOpen => self.control(now, "force-open", None),
+            Operation::Disable => self.control(now, "disable", None),
+        }
+    }
+
+    fn snapshot(&mut self, at: Millis) -> Result<Snapshot, String> {
+        let reply = self.wire.get_state(at.get()).send(&mut self.connection).map_err(|error| error.to_string())?;
+        read_snapshot(&reply)
+    }
+}
