@@ -1,0 +1,26 @@
+.PHONY: help setup build test demo bench vectors
+
+help:
+	@echo 'make test      every check; sets up what is missing, skips what is done'
+	@echo 'make demo      a failing dependency, guarded: alone, then by three processes sharing one circuit'
+	@echo 'make bench     what a guarded call costs, side by side with other libraries'
+	@echo 'make vectors   every runner on tests/vectors, or on VECTORS=<file or folder>'
+	@echo 'make build     the Node package; make setup only what it needs'
+
+setup:
+	@scripts/setup.sh
+
+build: setup
+	@scripts/build.sh
+
+test:
+	@scripts/test.sh
+
+demo: build
+	@node demo/main.mjs
+
+bench:
+	@scripts/bench.sh
+
+vectors: build
+	@scripts/vectors.sh $(VECTORS)

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# The benchmark, with its own packages (bench/package.json), so that neither users nor tests install them.
+set -euo pipefail
+# shellcheck source=scripts/lib.sh
+. "$(dirname "$0")/lib.sh"
+cd "$ROOT"
+
+scripts/setup.sh bench
+scripts/build.sh
+# The benchmark imports the package as a user does; a link does that without npm touching the root's node_modules.
+ln -sfn ../.. bench/node_modules/switchgear
+exec node bench/main.mjs "$@"

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# Every check of the project, from a fresh clone on. Two lanes, as there are two cores: cargo's and Node's.
+# The first step that fails stops both, and is named with its whole output.
+set -euo pipefail
+# shellcheck source=scripts/lib.sh
+. "$(dirname "$0")/lib.sh"
+cd "$ROOT"
+rm -f "$LOGS"/*.log
+
+rust_lane() {
+  step "rustfmt" cargo fmt --all --check
+  step "clippy" cargo clippy --workspace --all-targets --all-features -- -D warnings
+  step "clippy, core without features" cargo clippy -p switchgear-core --all-targets -- -D warnings
+  step "no_std probe" scripts/no-std.sh
+  step "rust tests" cargo nextest run --workspace --all-features --no-fail-fast
+  step "rust tests, core without features" cargo nextest run -p switchgear-core --no-fail-fast
+  step "rust doc examples" cargo test --workspace --all-features --doc
+  step "rustdoc" env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --all-features
+  step "cargo package" cargo package -p switchgear-core -p switchgear-lua --allow-dirty --offline
+}
+
+node_lane() {
+  scripts/build.sh
+  step "typecheck" npm run --silent typecheck
+  step "lint" npm run --silent lint
+  step "node tests" npm test --silent
+  step "repo rules" node --test --test-reporter=spec tests/repo/
+  step "package" node --test --test-reporter=spec tests/pack/
+  step "examples in the docs" node --test --test-reporter=spec tests/docs/
+  step "demo" node --test --test-reporter=spec demo/
+  step "typescript docs" npm run --silent docs
+}
+
+# Starts a lane in a process group of its own, so that it can be ended with all it started.
+lane() {
+  set -m
+  "$1" &
+  set +m
+}
+
+finish() {
+  local status=$1
+  say ""
+  node scripts/closing-lines.mjs "$LOGS"/*.log
+  exit "$status"
+}
+
+stop_lanes() {
+  kill -- -"$rust" -"$node" 2>/dev/null || true
+  wait 2>/dev/null || true
+  finish 1
+}
+
+scripts/setup.sh
+need cargo-nextest "cargo install cargo-nextest"
+
+lane rust_lane
+rust=$!
+lane node_lane
+node=$!
+trap 'kill -- -$rust -$node 2>/dev/null || true' EXIT
+
+# Whichever lane ends first, then the other.
+wait -n -p first "$rust" "$node" || stop_lanes
+[ "$first" = "$rust" ] && second=$node || second=$rust
+wait "$second" || stop_lanes
+step "vectors" scripts/vectors.sh || finish 1
+finish 0
