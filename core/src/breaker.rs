@@ -202,7 +202,7 @@ impl CircuitBreaker {
     /// # Errors
     /// [`ConfigError`] if `for_ms` is no duration; then nothing changed.
     pub fn trip(&mut self, now: Millis, for_ms: Option<u64>) -> Result<Option<Transition>, ConfigError> {
-        let for_ms = for_ms.map(|ms| HostOption::ForMs.check(Naming::Camel, Value::Number(ms as f64))).transpose()?;
+        let for_ms = for_ms.map(|ms| HostOption::ForMs.check(Naming::Snake, Value::Number(ms as f64))).transpose()?;
         let from = self.state();
         self.mode = Mode::Auto;
         Ok(visible(Transition { from, ..self.open(now, for_ms, Reason::Manual, 0) }))

@@ -35,3 +35,8 @@ pub use crate::name::{check_name, check_prefix, name_from_utf16};
 pub use crate::permit::{Admission, Decision, Outcome, Permit, Reason, Settled, Settlement, Transition};
 pub use crate::snapshot::Snapshot;
 pub use crate::time::Millis;
+
+/// The examples of the README, run by `cargo test --doc`.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

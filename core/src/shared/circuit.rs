@@ -244,7 +244,7 @@ impl SharedCircuit {
             Control::Disable => ("disable", None),
         };
         let for_ms = match for_ms {
-            Some(ms) => HostOption::ForMs.check(Naming::Camel, Value::Number(ms as f64))?.to_string(),
+            Some(ms) => HostOption::ForMs.check(Naming::Snake, Value::Number(ms as f64))?.to_string(),
             None => "-1".to_string(),
         };
         let args = vec![op.to_string(), now.get().to_string(), for_ms, self.config_arg.clone()];
