@@ -1,1 +1,24 @@
-//! wip
+//! The native module of the Node package: each function converts, calls the core, and converts back. It holds no rule.
+//!
+//! Only numbers cross the boundary where something happens per call; `bindings/node/ts/native.ts` is this module as the
+//! facade sees it.
+
+mod breaker;
+mod config;
+mod convert;
+mod group;
+
+use napi_derive::napi;
+use switchgear_core::ErrorCode;
+
+/// The version of this crate, which is that of the package.
+#[napi(catch_unwind)]
+pub fn version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}
+
+/// The stable codes of all errors.
+#[napi(catch_unwind)]
+pub fn error_codes() -> Vec<&'static str> {
+    ErrorCode::ALL.map(ErrorCode::as_str).to_vec()
+}

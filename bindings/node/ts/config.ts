@@ -1,0 +1,228 @@
+import { ConfigError, fromNative } from "./error";
+import { type FieldValue, type NativeConfig, native } from "./native";
+
+/** The options of a policy that are the host's: everything else is the core's, which checks it. */
+export interface HostPolicy {
+  readonly isFailure: ((error: unknown) => boolean) | undefined;
+  readonly isFailureResult: ((value: unknown) => boolean) | undefined;
+  readonly slowCallMs: number | undefined;
+  readonly timeoutMs: number | undefined;
+  readonly observe: boolean;
+  readonly refusalStack: boolean;
+  readonly clock: (() => number) | undefined;
+}
+
+/** A policy that was read: the core's part as one checked value, the host's part checked here. */
+export interface ReadPolicy<C> {
+  readonly config: C;
+  readonly host: HostPolicy;
+  /** The further host options that were given, unchecked. */
+  readonly extra: Readonly<Record<string, unknown>>;
+}
+
+/** What a constructor takes beside a breaker's policy. */
+export interface PolicyKind<C> {
+  /** Options of the host. */
+  readonly host: readonly string[];
+  /** Options that the core checks together with the policy. */
+  readonly core: readonly string[];
+  /** Hands the core its part. What the core throws is turned into its class here. */
+  readonly build: (layers: FieldValue[][]) => C;
+}
+
+/** A breaker's policy and nothing else. */
+export const BREAKER_POLICY: PolicyKind<NativeConfig> = {
+  host: [],
+  core: [],
+  build: (layers) => new (native().Config)(layers),
+};
+
+/** The longest timer that Node takes; a longer one would fire at once. */
+const MAX_TIMER_MS = 2_147_483_647;
+
+const HOST_OPTIONS = ["isFailure", "isFailureResult", "slowCallMs", "timeoutMs", "observe", "refusalStack", "clock"];
+
+/**
+ * Reads a policy given in layers, the outermost (module, group) first: each overrides those before it. The core checks
+ * its own fields; nothing else knows their names, ranges or defaults.
+ *
+ * @param layers - the objects as the user gave them; `undefined` stands for none
+ * @param kind - what else the constructor at hand takes
+ * @throws {@link ConfigError} naming the field, the value and what is valid
+ */
+export function readPolicy<C>(layers: readonly unknown[], kind: PolicyKind<C>): ReadPolicy<C> {
+  const hostOptions = [...HOST_OPTIONS, ...kind.host];
+  const given: Record<string, unknown> = {};
+  const fields: FieldValue[][] = [];
+  for (const layer of layers) {
+    if (layer === undefined) continue;
+    const options = optionsObject("policy", layer);
+    const core: FieldValue[] = [];
+    for (const name of Object.keys(options)) {
+      const value = options[name];
+      if (value === undefined) continue;
+      if (hostOptions.includes(name)) given[name] = value;
+      else if (coreNames().has(name) || kind.core.includes(name)) core.push(fieldValue(name, value));
+      else throw unknownOption(name, [...coreFields(), ...kind.core, ...hostOptions]);
+    }
+    fields.push(core);
+  }
+  const host = readHost(given);
+  const extra: Record<string, unknown> = {};
+  for (const name of kind.host) if (name in given) extra[name] = given[name];
+  try {
+    return { config: kind.build(fields), host, extra };
+  } catch (error) {
+    throw fromNative(error);
+  }
+}
+
+/**
+ * An options argument: an object of any kind but an array.
+ * @throws {@link ConfigError}
+ */
+export function optionsObject(what: string, options: unknown): Record<string, unknown> {
+  if (typeof options !== "object" || options === null || Array.isArray(options)) {
+    throw outOfRange(what, "an object", options);
+  }
+  return options as Record<string, unknown>;
+}
+
+/**
+ * Refuses options that the place does not take.
+ * @throws {@link ConfigError}
+ */
+export function onlyOptions(options: object, valid: readonly string[]): void {
+  for (const name of Object.keys(options)) if (!valid.includes(name)) throw unknownOption(name, valid);
+}
+
+/**
+ * One of the core's host options (`timeoutMs`, `slowCallMs`, `maxKeys`, `forMs`, `idleTtlMs`), checked by the core.
+ * @throws {@link ConfigError}
+ */
+export function checkedNumber(name: string, value: unknown): number {
+  try {
+    return native().checkOption(fieldValue(name, value));
+  } catch (error) {
+    throw fromNative(error);
+  }
+}
+
+/**
+ * A timeout: a duration that a timer can hold.
+ * @throws {@link ConfigError}
+ */
+export function checkedTimeout(name: string, value: unknown): number {
+  const ms = checkedNumber(name, value);
+  if (ms > MAX_TIMER_MS) throw outOfRange(name, `at most ${MAX_TIMER_MS} (the longest timer)`, value);
+  return ms;
+}
+
+/**
+ * A callback.
+ * @throws {@link ConfigError}
+ */
+export function checkedFunction<F>(name: string, value: unknown): F {
+  if (typeof value !== "function") throw outOfRange(name, "a function", value);
+  return value as F;
+}
+
+/**
+ * A switch.
+ * @throws {@link ConfigError}
+ */
+export function checkedBoolean(name: string, value: unknown): boolean {
+  if (typeof value !== "boolean") throw outOfRange(name, "true or false", value);
+  return value;
+}
+
+/**
+ * One of a few words.
+ * @throws {@link ConfigError}
+ */
+export function checkedWord<W extends string>(name: string, value: unknown, words: readonly W[]): W {
+  if (!words.includes(value as W)) throw outOfRange(name, words.map((word) => `'${word}'`).join(" or "), value);
+  return value as W;
+}
+
+/**
+ * A circuit's name, checked by the core: 1 to 512 bytes of UTF-8 without control characters.
+ * @throws {@link NameError}
+ */
+export function checkedName(name: unknown): string {
+  try {
+    native().checkName(name as string);
+  } catch (error) {
+    throw fromNative(error);
+  }
+  return name as string;
+}
+
+/** The error of a value that an option cannot have, in the core's words. */
+export function outOfRange(field: string, valid: string, value: unknown): ConfigError {
+  const shown = describe(value);
+  return new ConfigError(`\`${field}\` must be ${valid}, got \`${shown}\``, field, shown);
+}
+
+/** A value as an error shows it: nothing of what is inside an object, for that may be secret. */
+export function describe(value: unknown): string {
+  switch (typeof value) {
+    case "string":
+      return native().showText(value);
+    case "function":
+      return "a function";
+    case "object":
+      return value === null ? "null" : Array.isArray(value) ? "an array" : "an object";
+    case "bigint":
+      return `${value}n`;
+    case "symbol":
+      return "a symbol";
+    default:
+      return String(value);
+  }
+}
+
+function readHost(given: Record<string, unknown>): HostPolicy {
+  const read = <T>(name: string, check: (name: string, value: unknown) => T): T | undefined =>
+    name in given ? check(name, given[name]) : undefined;
+  return {
+    isFailure: read("isFailure", checkedFunction<(error: unknown) => boolean>),
+    isFailureResult: read("isFailureResult", checkedFunction<(value: unknown) => boolean>),
+    slowCallMs: read("slowCallMs", checkedNumber),
+    timeoutMs: read("timeoutMs", checkedTimeout),
+    observe: read("observe", checkedBoolean) ?? false,
+    refusalStack: read("refusalStack", checkedBoolean) ?? false,
+    clock: read("clock", checkedFunction<() => number>),
+  };
+}
+
+function fieldValue(name: string, value: unknown): FieldValue {
+  if (typeof value === "number") return { name, number: value };
+  if (typeof value === "string") return { name, text: value };
+  return { name, other: describe(value) };
+}
+
+function unknownOption(name: string, valid: readonly string[]): ConfigError {
+  const shown = name.length > 64 ? `${name.slice(0, 64)}...` : name;
+  return new ConfigError(`\`${shown}\` is not an option; valid are ${valid.join(", ")}`, shown);
+}
+
+let names: { fields: string[]; all: Set<string> } | undefined;
+
+function coreTable(): { fields: string[]; all: Set<string> } {
+  if (names === undefined) {
+    const table = native().fieldTable();
+    const synonyms = table.flatMap(({ synonym }) => (synonym === null ? [] : [synonym]));
+    const fields = table.map(({ name }) => name);
+    names = { fields, all: new Set([...fields, ...synonyms]) };
+  }
+  return names;
+}
+
+function coreFields(): string[] {
+  return coreTable().fields;
+}
+
+function coreNames(): Set<string> {
+  return coreTable().all;
+}

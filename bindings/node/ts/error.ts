@@ -1,0 +1,219 @@
+/** One class per stable code; the codes are the core's, and a test compares the two tables. */
+
+/** An option that cannot be taken; nothing was changed. */
+export class ConfigError extends Error {
+  declare readonly name: "ConfigError";
+  /** The stable code of this error. */
+  declare readonly code: "config_invalid";
+  /**
+   * @param message - names the field, the value and what is valid
+   * @param field - the option's name
+   * @param value - the value as an error may show it; null where the name itself is what is wrong
+   */
+  constructor(
+    message: string,
+    readonly field: string,
+    readonly value: string | null = null,
+  ) {
+    super(message);
+  }
+}
+constants(ConfigError, { name: "ConfigError", code: "config_invalid" });
+
+/** A text that cannot name a circuit: names are 1 to 512 bytes of UTF-8 without control characters. */
+export class NameError extends Error {
+  declare readonly name: "NameError";
+  /** The stable code of this error. */
+  declare readonly code: "name_invalid";
+}
+constants(NameError, { name: "NameError", code: "name_invalid" });
+
+/** A number that is no moment: `now` is an integer, 0 to 2^52. Nothing was changed. */
+export class TimeError extends Error {
+  declare readonly name: "TimeError";
+  /** The stable code of this error. */
+  declare readonly code: "time_invalid";
+}
+constants(TimeError, { name: "TimeError", code: "time_invalid" });
+
+/** A guarded call took longer than its `timeoutMs`. It counted as a failure. */
+export class CallTimeoutError extends Error {
+  declare readonly name: "CallTimeoutError";
+  /** The stable code of this error. */
+  declare readonly code: "call_timeout";
+  /**
+   * @param circuit - the circuit's name
+   * @param timeoutMs - the timeout in milliseconds
+   */
+  constructor(
+    readonly circuit: string,
+    readonly timeoutMs: number,
+  ) {
+    super(`call of circuit \`${circuit}\` took longer than ${timeoutMs} ms`);
+  }
+}
+constants(CallTimeoutError, { name: "CallTimeoutError", code: "call_timeout" });
+
+/** What a refusal says, as plain data. */
+export interface RefusalFields {
+  /** The circuit's name. */
+  circuit: string;
+  /** What refused: an open circuit, or a half-open one whose slots are all taken. */
+  state: "open" | "half-open";
+  /** Milliseconds until a call may be admitted, never negative; null if unknown (forced open). */
+  retryAfterMs: number | null;
+  /** The text of the last failure counted by this process; null if there is none. */
+  lastFailure: string | null;
+}
+
+/**
+ * The circuit refused the call; the function was not run. A fresh object each time, and a cheap one: it carries no stack
+ * trace unless the policy says `refusalStack: true`. HTTP frameworks answer it with 503 and `Retry-After`.
+ *
+ * `structuredClone` keeps its message; to bring it whole to another thread send `toJSON()` and build it anew from that.
+ */
+export class CircuitOpenError extends Error implements RefusalFields {
+  declare readonly name: "CircuitOpenError";
+  /** The stable code of this error. */
+  declare readonly code: "circuit_open";
+  declare readonly circuit: string;
+  declare readonly state: "open" | "half-open";
+  declare readonly retryAfterMs: number | null;
+  declare readonly lastFailure: string | null;
+  /** The HTTP status that fits: 503. */
+  declare readonly status: 503;
+  /** The same, for the frameworks that call it so. */
+  declare readonly statusCode: 503;
+  /** The message names circuits and failures: it is not for the clients of an HTTP service. */
+  declare readonly expose: false;
+  /** A retry loop should stop here and come back after {@link retryAfterMs}. */
+  declare readonly retryable: false;
+
+  /** @param fields - what the refusal says; also the answer of {@link toJSON} */
+  constructor(fields: RefusalFields) {
+    super(refusalMessage(fields.circuit, fields.state, fields.retryAfterMs, fields.lastFailure));
+    this.circuit = fields.circuit;
+    this.state = fields.state;
+    this.retryAfterMs = fields.retryAfterMs;
+    this.lastFailure = fields.lastFailure;
+  }
+
+  /** `Retry-After` in whole seconds, rounded up; empty where the wait is unknown. */
+  get headers(): Record<string, string> {
+    return this.retryAfterMs === null ? {} : { "Retry-After": String(Math.ceil(this.retryAfterMs / 1000)) };
+  }
+
+  /** What it says, as plain data. */
+  toJSON(): RefusalFields & { name: string; code: string; message: string } {
+    const { name, code, message, circuit, state, retryAfterMs, lastFailure } = this;
+    return { name, code, message, circuit, state, retryAfterMs, lastFailure };
+  }
+}
+constants(CircuitOpenError, {
+  name: "CircuitOpenError",
+  code: "circuit_open",
+  status: 503,
+  statusCode: 503,
+  expose: false,
+  retryable: false,
+});
+
+/** The store of a shared circuit did not answer; `cause` says why. Under `fail-closed` it is also a refusal. */
+export class StoreUnavailableError extends Error {
+  declare readonly name: "StoreUnavailableError";
+  /** The stable code of this error. */
+  declare readonly code: "store_unavailable";
+  /** The HTTP status that fits: 503. */
+  declare readonly status: 503;
+  /** The same, for the frameworks that call it so. */
+  declare readonly statusCode: 503;
+  /** A retry loop should stop here. */
+  declare readonly retryable: false;
+  /**
+   * @param circuit - the circuit's name
+   * @param cause - what the store said, or that it said nothing in time
+   */
+  constructor(
+    readonly circuit: string,
+    cause: unknown,
+  ) {
+    super(`the store of circuit \`${circuit}\` did not answer`, { cause });
+  }
+}
+constants(StoreUnavailableError, {
+  name: "StoreUnavailableError",
+  code: "store_unavailable",
+  status: 503,
+  statusCode: 503,
+  retryable: false,
+});
+
+/** The store answered with an error, or could not be reached. */
+export class StoreError extends Error {
+  declare readonly name: "StoreError";
+  /** The stable code of this error. */
+  declare readonly code: "store_error";
+}
+constants(StoreError, { name: "StoreError", code: "store_error" });
+
+/**
+ * A refusal the cheap way: without a stack trace unless asked for.
+ * @internal
+ */
+export function refusal(fields: RefusalFields, withStack: boolean): CircuitOpenError {
+  if (withStack) return new CircuitOpenError(fields);
+  const limit = Error.stackTraceLimit;
+  try {
+    Error.stackTraceLimit = 0;
+  } catch {
+    // A frozen Error (hardened realms): the refusal is only dearer then.
+  }
+  try {
+    return new CircuitOpenError(fields);
+  } finally {
+    if (Error.stackTraceLimit !== limit) Error.stackTraceLimit = limit;
+  }
+}
+
+/**
+ * Turns what the native module threw into the class of its code; any other error is passed through.
+ * @internal
+ */
+export function fromNative(error: unknown): unknown {
+  const { code, message, field, value } = error as { code?: string; message: string; field: string; value?: string };
+  switch (code) {
+    case "config_invalid":
+      return new ConfigError(message, field, value ?? null);
+    case "name_invalid":
+      return new NameError(message);
+    case "time_invalid":
+      return new TimeError(message);
+    default:
+      return error;
+  }
+}
+
+function refusalMessage(
+  circuit: string,
+  state: string,
+  retryAfterMs: number | null,
+  lastFailure: string | null,
+): string {
+  let message = `circuit \`${circuit}\` is ${state}`;
+  if (retryAfterMs !== null) message += `, retry in ${seconds(retryAfterMs)} s`;
+  return lastFailure === null ? message : `${message} (last failure: ${lastFailure})`;
+}
+
+/** Seconds with one decimal, rounded up: a caller who waits that long does not come too early. By hand, for `toFixed` is slow. */
+function seconds(ms: number): string {
+  const tenths = Math.ceil(ms / 100);
+  const whole = Math.floor(tenths / 10);
+  return `${whole}.${tenths - whole * 10}`;
+}
+
+/** Puts what is the same in each error of a class on its prototype: a refusal is made often, and small. */
+function constants(of: { prototype: object }, values: Record<string, unknown>): void {
+  for (const [name, value] of Object.entries(values)) {
+    Object.defineProperty(of.prototype, name, { value, configurable: true, writable: true });
+  }
+}

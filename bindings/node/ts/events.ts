@@ -1,0 +1,122 @@
+import { describe } from "./config";
+import type { CallEvent, Events } from "./types";
+import { warn } from "./warn";
+
+type Listener<E> = (event: E) => void;
+
+/**
+ * Who listens to what. Events are delivered one after another and in order, also when a listener causes the next one;
+ * a listener that throws, or whose promise rejects, disturbs nobody and is reported once.
+ *
+ * @typeParam M - the events, by name
+ */
+export class Emitter<M extends object = Events> {
+  /** How many listen to anything that every single call emits; while it is 0, a healthy call has nothing to tell. */
+  calls = 0;
+
+  private readonly byEvent = new Map<keyof M, readonly Listener<never>[]>();
+  private pending: (() => void)[] | undefined;
+
+  /**
+   * @param names - the events there are
+   * @param outer - who also hears everything: the group's listeners
+   */
+  constructor(
+    private readonly names: readonly (keyof M & string)[],
+    private readonly outer?: Emitter<M>,
+  ) {}
+
+  /** Adds a listener; the answer removes it. */
+  on<K extends keyof M & string>(event: K, fn: Listener<M[K]>): () => void {
+    if (!this.names.includes(event)) {
+      throw new TypeError(`no event is called ${describe(event)}; there are ${this.names.join(", ")}`);
+    }
+    if (typeof fn !== "function")
+      throw new TypeError(`the listener of \`${event}\` must be a function, got ${describe(fn)}`);
+    // One entry per registration: the same function may listen twice, and each answer removes its own.
+    const entry: Listener<M[K]> = (e) => fn(e);
+    this.byEvent.set(event, [...(this.byEvent.get(event) ?? []), entry as Listener<never>]);
+    if (CALL_EVENTS.has(event)) this.calls += 1;
+    let listening = true;
+    return () => {
+      if (!listening) return;
+      listening = false;
+      this.byEvent.set(
+        event,
+        (this.byEvent.get(event) ?? []).filter((other) => other !== entry),
+      );
+      if (CALL_EVENTS.has(event)) this.calls -= 1;
+    };
+  }
+
+  /** Whether anybody listens to an event: if not, it need not be put together. */
+  hears(event: keyof M & string): boolean {
+    return (this.byEvent.get(event)?.length ?? 0) > 0 || (this.outer?.hears(event) ?? false);
+  }
+
+  /** Tells everybody who listens, after the events that are being told right now. */
+  emit<K extends keyof M & string>(event: K, e: M[K]): void {
+    if (!this.hears(event)) return;
+    const queue = this.queue();
+    queue.push(() => this.tell(event, e));
+    if (queue.length === 1) drain(queue);
+  }
+
+  /** A group and its breakers share one queue, so that the group's listeners hear everything in order. */
+  private queue(): (() => void)[] {
+    if (this.outer !== undefined) return this.outer.queue();
+    this.pending ??= [];
+    return this.pending;
+  }
+
+  private tell<K extends keyof M & string>(event: K, e: M[K]): void {
+    for (const listener of (this.byEvent.get(event) ?? []) as readonly Listener<M[K]>[]) {
+      try {
+        const answer: unknown = listener(e);
+        // An async listener: its rejection is nobody's, and must not end the process.
+        if (answer instanceof Promise) answer.catch((error) => report(listener, event, error));
+      } catch (error) {
+        report(listener, event, error);
+      }
+    }
+    this.outer?.tell(event, e);
+  }
+}
+
+/** The events of breakers and groups. */
+export const EVENT_NAMES = [
+  "stateChange",
+  "success",
+  "failure",
+  "ignored",
+  "refused",
+] as const satisfies (keyof Events)[];
+
+/** One call's event, without an `error` where there is none. */
+export function callEvent(circuit: string, at: number, durationMs: number | null, error: unknown): CallEvent {
+  return error === undefined ? { circuit, at, durationMs } : { circuit, at, durationMs, error };
+}
+
+/** What a call that was let through emits; refusals are told without being asked for at the start of a call. */
+const CALL_EVENTS: ReadonlySet<unknown> = new Set(["success", "failure", "ignored"]);
+
+const reported = new WeakSet<Listener<never>>();
+
+function report(listener: Listener<never>, event: string, error: unknown): void {
+  if (reported.has(listener)) return;
+  reported.add(listener);
+  warn(`a listener of \`${event}\` threw (reported once): ${text(error)}`, "switchgear_listener");
+}
+
+function drain(queue: (() => void)[]): void {
+  for (let next = 0; next < queue.length; next += 1) queue[next]?.();
+  queue.length = 0;
+}
+
+function text(error: unknown): string {
+  try {
+    return String(error);
+  } catch {
+    return "something that cannot be shown";
+  }
+}

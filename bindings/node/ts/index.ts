@@ -1,0 +1,36 @@
+/**
+ * Circuit breakers that live in this process, and the types that all breakers share. Breakers that a whole fleet shares
+ * are in `switchgear/redis`.
+ *
+ * @packageDocumentation
+ */
+
+import "./load";
+
+export {
+  CallTimeoutError,
+  CircuitOpenError,
+  ConfigError,
+  NameError,
+  type RefusalFields,
+  StoreError,
+  StoreUnavailableError,
+  TimeError,
+} from "./error";
+export type {
+  Awaitable,
+  Breaker,
+  CallEvent,
+  CallOptions,
+  CircuitBreakerPolicy,
+  Events,
+  Mode,
+  Permit,
+  Reason,
+  Refusal,
+  Settled,
+  Snapshot,
+  State,
+  StateChange,
+  TripOn,
+} from "./types";

@@ -1,0 +1,281 @@
+import type { CircuitOpenError, StoreUnavailableError } from "./error";
+
+/** What a circuit does with a call: let it through, refuse it, or let a few through to see. */
+export type State = "closed" | "open" | "half-open";
+
+/** Who decides: the rules, or an operator who holds the circuit open or has switched it off. */
+export type Mode = "auto" | "forced-open" | "disabled";
+
+/** A value, now or later. */
+export type Awaitable<T> = T | Promise<T>;
+
+/**
+ * Whether an outcome counted: `applied`; `stale`, it came from another period and changed nothing; `duplicate`, this
+ * permit was settled before and nothing was done.
+ */
+export type Settled = "applied" | "stale" | "duplicate";
+
+/** Why a guarded function was not run. */
+export type Refusal = CircuitOpenError | StoreUnavailableError;
+
+/** What makes a closed circuit trip. */
+export type TripOn = "rolling" | "consecutive" | "rate";
+
+/**
+ * How a circuit breaker behaves. Every option may be left out; `undefined` means left out, and a given 0 is never
+ * replaced by a default. All durations are whole milliseconds, 1 to 3 155 760 000 000 (100 years).
+ *
+ * An option with an unknown name, a wrong type, a value out of range, or one that the `tripOn` in force does not use, is
+ * a {@link ConfigError} from the constructor.
+ */
+export interface CircuitBreakerPolicy {
+  /**
+   * What trips a closed circuit: `rolling`, {@link failureThreshold} failures within {@link windowMs}; `consecutive`, so
+   * many in a row; `rate`, a share {@link failureRate} of at least {@link minimumCalls} calls within {@link windowMs}.
+   * @defaultValue `'rolling'`
+   */
+  tripOn?: TripOn;
+  /**
+   * Failures that trip, 1 to 1 000 000 (`rolling`, `consecutive`).
+   * @defaultValue `5`
+   */
+  failureThreshold?: number;
+  /**
+   * The window in milliseconds (`rolling`, `rate`).
+   * @defaultValue `10000`
+   */
+  windowMs?: number;
+  /**
+   * The share of failed calls that trips, above 0 and at most 1 (`rate`).
+   * @defaultValue `0.5`
+   */
+  failureRate?: number;
+  /**
+   * Calls within the window before the rate means anything, 1 to 1 000 000 (`rate`).
+   * @defaultValue `20`
+   */
+  minimumCalls?: number;
+  /**
+   * How long the circuit stays open before a probe is admitted, in milliseconds.
+   * @defaultValue `30000`
+   */
+  openDurationMs?: number;
+  /**
+   * Each re-opening without a close in between multiplies the open duration by this, 1 to 100, fractions allowed.
+   * @defaultValue `1`
+   */
+  openBackoff?: number;
+  /**
+   * The longest opening in milliseconds that the backoff may reach; at least {@link openDurationMs}.
+   * @defaultValue 10 x {@link openDurationMs}
+   */
+  openDurationMaxMs?: number;
+  /**
+   * Probes in flight at once while half-open, 1 to 1 000 000.
+   * @defaultValue `1`
+   */
+  halfOpenMaxCalls?: number;
+  /**
+   * Successful probes that close the circuit, 1 to 1 000 000.
+   * @defaultValue `1`
+   */
+  successThreshold?: number;
+  /**
+   * After how many milliseconds a probe that never reported loses its slot.
+   * @defaultValue {@link openDurationMs}
+   */
+  probeTimeoutMs?: number;
+  /** Another name for {@link openDurationMs}; give one of the two. */
+  resetTimeoutMs?: number;
+  /** Another name for {@link halfOpenMaxCalls}; give one of the two. */
+  halfOpenMaxProbes?: number;
+  /**
+   * Whether an error says that the dependency failed. `false`: it does not count, and is rethrown as it is. Any other
+   * answer, or a classifier that throws, counts.
+   * @defaultValue every error counts
+   */
+  isFailure?: (error: unknown) => boolean;
+  /**
+   * Whether a returned value says that the dependency failed (a 503 response, say). Such a value counts as a failure and
+   * is still returned. A classifier that throws counts as a failure too.
+   * @defaultValue no value counts
+   */
+  // biome-ignore lint/suspicious/noExplicitAny: one breaker guards calls of many types, its classifier knows which.
+  isFailureResult?: (value: any) => boolean;
+  /**
+   * A success that took longer than this many milliseconds counts as a failure; its value is still returned.
+   * @defaultValue none
+   */
+  slowCallMs?: number;
+  /**
+   * After this many milliseconds the signal given to the function is aborted, the call rejects with
+   * {@link CallTimeoutError} and counts as a failure; what the function does later is ignored. At most 2 147 483 647, the
+   * longest timer. Sync functions cannot be interrupted: they have no timeout. Of a generator it bounds each step.
+   * @defaultValue none
+   */
+  timeoutMs?: number;
+  /**
+   * The machine runs and refusals are announced (`refused` events), but every call is let through. A call that would
+   * have been refused is not counted.
+   * @defaultValue `false`
+   */
+  observe?: boolean;
+  /**
+   * Whether a refusal carries a stack trace, which costs several microseconds.
+   * @defaultValue `false`
+   */
+  refusalStack?: boolean;
+  /**
+   * The time in whole milliseconds, 0 to 2^52, for tests and simulations. A reading that is none is a {@link TimeError}.
+   * @defaultValue the host's monotonic clock, anchored once to the wall clock
+   */
+  clock?: () => number;
+}
+
+/**
+ * What one call may say. An option with an unknown name or a wrong type is a {@link ConfigError}, and nothing was run.
+ *
+ * @typeParam T - what the guarded function gives
+ * @typeParam A - the arguments of a function that went through `guard`
+ */
+export interface CallOptions<T, A extends unknown[] = []> {
+  /**
+   * Gives the result instead: of a refused call, and with `fallbackOn: 'failure'` of a failed one. Runs at most once,
+   * with the error first. If it throws, its error gets the original one as `cause`.
+   */
+  fallback?: (error: Refusal | unknown, ...args: A) => Awaitable<T>;
+  /**
+   * `refusal`: only a refused call. `failure`: also errors that counted and timeouts; never neutral ones.
+   * @defaultValue `'refusal'`
+   */
+  fallbackOn?: "refusal" | "failure";
+  /** Cancels the call: it rejects with the signal's reason at once and counts nowhere. */
+  signal?: AbortSignal;
+  /**
+   * As in the policy, for this call.
+   * @defaultValue the policy's
+   */
+  timeoutMs?: number;
+}
+
+/** The right to one call. It settles once; a second settlement does nothing and answers `duplicate`. */
+export interface Permit {
+  /** Whether it holds one of the slots of a half-open circuit. */
+  readonly probe: boolean;
+  /** The dependency did its work. */
+  recordSuccess(): Settled;
+  /**
+   * The dependency failed. With an error, `isFailure` decides whether it counts.
+   * @param error - what went wrong
+   */
+  recordFailure(error?: unknown): Settled;
+  /** Neither: the call was cancelled, say. Frees the slot and counts nowhere. */
+  release(): Settled;
+}
+
+/** What a circuit looks like at one moment. Reading it changes nothing. */
+export interface Snapshot {
+  /** As callers see it: forced open reads `open`, disabled reads `closed`. */
+  state: State;
+  /** Who decides. */
+  mode: Mode;
+  /** Failures in the window while closed (`rolling`, `rate`; else 0). */
+  failuresInWindow: number;
+  /** Calls in the window while closed (`rate`; else 0). */
+  callsInWindow: number;
+  /** Failures in a row (`consecutive`; else 0). */
+  consecutiveFailures: number;
+  /** Probes that succeeded in this half-open period. */
+  halfOpenSuccesses: number;
+  /** Probes in flight. */
+  halfOpenInFlight: number;
+  /** When it opened, in milliseconds on the circuit's clock; null unless tripped. Kept while half-open. */
+  openedAt: number | null;
+  /** Milliseconds until a probe is admitted; 0 unless open, and 0 while open when the next request is a probe. */
+  remainingOpenMs: number;
+  /** Openings since the last close. */
+  trips: number;
+  /** Names the period between two transitions; it only grows. */
+  epoch: number;
+}
+
+/** Why a circuit changed its state. */
+export type Reason = "threshold" | "cooldown" | "probe-failed" | "probes-succeeded" | "manual";
+
+/** A transition, told after the fact and in order. */
+export interface StateChange {
+  /** The circuit's name. */
+  circuit: string;
+  /** The state before. */
+  fromState: State;
+  /** The state after. */
+  toState: State;
+  /** When, in milliseconds on the circuit's clock. */
+  at: number;
+  /** The failures counted when a threshold tripped; else 0. */
+  failures: number;
+  /** How long it will stay open, in milliseconds; null unless it opened. */
+  openMs: number | null;
+  /** Why. */
+  reason: Reason;
+  /** Whether this process made the transition. */
+  source: "local" | "remote";
+  /** Which instance of the fleet made it; null for a local circuit. */
+  instance: string | null;
+}
+
+/** One guarded call. Each call emits exactly one of `success`, `failure`, `ignored` and `refused`. */
+export interface CallEvent {
+  /** The circuit's name. */
+  circuit: string;
+  /** When it ended, in milliseconds on the circuit's clock. */
+  at: number;
+  /** How long it took; null for refusals, for outcomes that were recorded by hand, and where nobody listened at its start. */
+  durationMs: number | null;
+  /** What it threw, or the refusal; absent where there was none. */
+  error?: unknown;
+}
+
+/** The events of a breaker and of a group, with what their listeners are given. */
+export interface Events {
+  /** The circuit changed its state. */
+  stateChange: StateChange;
+  /** A call succeeded. */
+  success: CallEvent;
+  /** A call counted as a failure. */
+  failure: CallEvent;
+  /** A call ended neutrally: cancelled by its caller, or with an error that `isFailure` does not count. */
+  ignored: CallEvent;
+  /** A call was refused. */
+  refused: CallEvent;
+}
+
+/** What code that does not care whether the circuit is shared may rely on. */
+export interface Breaker {
+  /** The circuit's name. */
+  readonly name: string;
+  /** Runs a function if the circuit lets it through. */
+  execute<T>(fn: (signal?: AbortSignal) => Awaitable<T>, options?: CallOptions<T>): Promise<T>;
+  /** Asks for one call by hand; follow an allowed one with `recordSuccess`, `recordFailure` or `release`. */
+  canExecute(): Awaitable<boolean>;
+  /** Reports that a call succeeded. */
+  recordSuccess(): Awaitable<Settled>;
+  /** Reports that a call failed; with an error, `isFailure` decides whether it counts. */
+  recordFailure(error?: unknown): Awaitable<Settled>;
+  /** Reports that a call ended neutrally. */
+  release(): Awaitable<Settled>;
+  /** The state as callers see it. */
+  getState(): Awaitable<State>;
+  /** Everything the circuit knows. */
+  getSnapshot(): Awaitable<Snapshot>;
+  /** Closes the circuit and forgets everything. */
+  reset(): Awaitable<void>;
+  /** Opens the circuit; it recovers as usual. */
+  trip(o?: { forMs?: number }): Awaitable<void>;
+  /** Refuses every call until `reset` or `trip`. */
+  forceOpen(): Awaitable<void>;
+  /** Admits every call, counting none, until `reset` or `trip`. */
+  disable(): Awaitable<void>;
+  /** Listens; the answer stops listening. */
+  on<K extends keyof Events>(event: K, fn: (e: Events[K]) => void): () => void;
+}

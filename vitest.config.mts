@@ -1,0 +1,11 @@
+import { defineConfig } from "vitest/config";
+
+// The tests import `switchgear` as a user does: what is tested is what was built.
+export default defineConfig({
+  test: {
+    include: ["bindings/node/test/**/*.test.ts"],
+    server: { deps: { external: [/[\\/]dist[\\/]/] } },
+    pool: "forks",
+    maxWorkers: 2,
+  },
+});
