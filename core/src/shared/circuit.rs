@@ -247,7 +247,7 @@ impl SharedCircuit {
             Some(ms) => HostOption::ForMs.check(Naming::Snake, Value::Number(ms as f64))?.to_string(),
             None => "-1".to_string(),
         };
-        let args = vec![op.to_string(), now.get().to_string(), for_ms, self.config_arg.clone()];
+        let args = vec![now.get().to_string(), op.to_string(), for_ms, self.config_arg.clone()];
         Ok(self.begin(Goal::Control, Script::Control, now, args))
     }
 

@@ -255,7 +255,7 @@ fn manual_operations_are_told_by_their_names() {
     ];
     for (control, op, for_ms) in words {
         let ask = circuit.control(at(9), control).unwrap();
-        assert_eq!(ask.args[..3], [op, "9", for_ms]);
+        assert_eq!(ask.args[..3], ["9", op, for_ms]);
         assert_eq!(circuit.on_reply(at(10), ask.ticket, &long([1, 0, 0, 9, 0])).answer, Some(Answer::Controlled));
     }
     assert_eq!(circuit.control(at(9), Control::Trip { for_ms: Some(0) }).unwrap_err().field(), "for_ms");
