@@ -31,7 +31,7 @@ pub use crate::config::{Config, Naming, TripOn, Value};
 pub use crate::error::{ConfigError, ErrorCode, NameError, TimeError};
 pub use crate::group::{CircuitBreakerGroup, Insertion, Recency};
 pub use crate::hints::Hints;
-pub use crate::name::{check_name, check_prefix, name_from_utf16};
+pub use crate::name::{check_name, check_prefix, name_from_utf16, prefix_from_utf16};
 pub use crate::permit::{Admission, Decision, Outcome, Permit, Reason, Settled, Settlement, Transition};
 pub use crate::snapshot::Snapshot;
 pub use crate::time::Millis;

@@ -29,9 +29,23 @@ pub fn check_prefix(prefix: &str) -> Result<(), NameError> {
 /// # Errors
 /// [`NameError`] says what is wrong with it.
 pub fn name_from_utf16(units: &[u16]) -> Result<String, NameError> {
-    let name = String::from_utf16(units).map_err(|_| NameError::new("name", NameFault::NotUnicode))?;
+    let name = from_utf16("name", units)?;
     check_name(&name)?;
     Ok(name)
+}
+
+/// Takes the prefix of a store's keys from a host whose texts are UTF-16.
+///
+/// # Errors
+/// [`NameError`] says what is wrong with it.
+pub fn prefix_from_utf16(units: &[u16]) -> Result<String, NameError> {
+    let prefix = from_utf16("prefix", units)?;
+    check_prefix(&prefix)?;
+    Ok(prefix)
+}
+
+fn from_utf16(what: &'static str, units: &[u16]) -> Result<String, NameError> {
+    String::from_utf16(units).map_err(|_| NameError::new(what, NameFault::NotUnicode))
 }
 
 fn check(what: &'static str, text: &str) -> Result<(), NameError> {
@@ -78,5 +92,7 @@ mod tests {
         for bad in ["", "}", "}cb:", "c\tb"] {
             assert!(check_prefix(bad).unwrap_err().to_string().starts_with("`prefix` must be"), "{bad}");
         }
+        assert!(prefix_from_utf16(&[0xd800]).unwrap_err().to_string().ends_with("got one with a lone surrogate"));
+        assert_eq!(prefix_from_utf16(&[0x63, 0x62]).unwrap(), "cb");
     }
 }

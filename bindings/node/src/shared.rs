@@ -1,0 +1,332 @@
+//! The engine of a shared circuit, as the facade carries for it: what is asked per call answers one number, a low value and
+//! flags (see `shared.ts`); the details of the last answer are asked for one by one.
+
+use napi::bindgen_prelude::{Env, Result, Utf16String};
+use napi_derive::napi;
+use switchgear_core::config::HostOption;
+use switchgear_core::shared::{
+    Answer, Ask, CallId, Control, Keys, PermitKind, Script, Settle, SharedOptions, SharedPermit, Step,
+};
+use switchgear_core::{Naming, Settlement, State, Transition, Value, name_from_utf16, prefix_from_utf16, shared};
+use switchgear_lua::SCRIPTS;
+
+use crate::breaker::{Snapshot, TransitionSeen, outcome_of};
+use crate::config::Config;
+use crate::convert::{FieldValue, double, moment, thrown};
+
+const NO_ANSWER: u32 = 0;
+const GRANTED_CLOSED: u32 = 1;
+const GRANTED_PROBE: u32 = 2;
+const GRANTED_BYPASS: u32 = 3;
+const GRANTED_UNASKED: u32 = 4;
+const REFUSED_OPEN: u32 = 5;
+const REFUSED_HALF_OPEN: u32 = 6;
+const UNAVAILABLE: u32 = 7;
+const STALE: u32 = 8;
+const APPLIED: u32 = 9;
+const CONTROLLED: u32 = 10;
+const SNAPSHOT: u32 = 11;
+const ASK: u32 = 16;
+const TRANSITION: u32 = 32;
+const CONFIG_MISMATCH: u32 = 64;
+const MALFORMED: u32 = 128;
+
+/// What stands for "unknown" or "none" where a number is wanted.
+const NONE: f64 = -1.0;
+
+/// The prefix of the keys when nobody says.
+#[napi(catch_unwind)]
+pub const fn default_prefix() -> &'static str {
+    Keys::DEFAULT_PREFIX
+}
+
+/// Checks the prefix of a store's keys. Throws `name_invalid`.
+#[napi(catch_unwind)]
+pub fn check_prefix(env: Env, prefix: Utf16String) -> Result<()> {
+    prefix_from_utf16(&prefix).map(drop).map_err(|error| thrown(&env, error))
+}
+
+/// One shared circuit as this process sees it.
+#[napi]
+pub struct SharedCircuit {
+    engine: shared::SharedCircuit,
+    nonce: u64,
+    /// The last answer, whose details the facade may still ask for.
+    last: Step,
+}
+
+#[napi]
+impl SharedCircuit {
+    /// Asks nothing of the store. `nonce` is drawn at random: two halves of 32 bits each. Throws `name_invalid`,
+    /// `config_invalid`.
+    #[napi(constructor, catch_unwind)]
+    pub fn new(
+        env: Env,
+        name: Utf16String,
+        prefix: Utf16String,
+        nonce: (u32, u32),
+        config: &Config,
+        options: Vec<FieldValue>,
+    ) -> Result<Self> {
+        let name = name_from_utf16(&name).map_err(|error| thrown(&env, error))?;
+        let prefix = prefix_from_utf16(&prefix).map_err(|error| thrown(&env, error))?;
+        let given: Vec<(&str, Value<'_>)> = options.iter().map(|o| (o.name.as_str(), o.value())).collect();
+        let layers = [config.inner.fields_in_force(), given];
+        let (config, options) =
+            SharedOptions::build(Naming::Camel, &layers.each_ref().map(Vec::as_slice)).map_err(|e| thrown(&env, e))?;
+        let nonce = u64::from(nonce.0) << 32 | u64::from(nonce.1);
+        let engine =
+            shared::SharedCircuit::new(&name, &prefix, nonce, config, options).map_err(|error| thrown(&env, error))?;
+        Ok(Self { engine, nonce, last: Step::default() })
+    }
+
+    /// The key that everything is routed by.
+    #[napi(catch_unwind)]
+    pub fn routing_key(&self) -> &str {
+        self.engine.keys().routing()
+    }
+
+    /// The command that asks for a call, but for its last argument, which is `now`.
+    #[napi(catch_unwind)]
+    pub fn admit_command(&self) -> Vec<&str> {
+        self.command(Script::Admit, false)
+    }
+
+    /// Asks for one call: answers the ticket of [`Self::admit_command`]. Throws `time_invalid`.
+    #[napi(catch_unwind)]
+    pub fn admit(&mut self, env: Env, now: f64) -> Result<f64> {
+        Ok(double(self.engine.admit(moment(&env, now)?).ticket))
+    }
+
+    /// Settles a call; kind 0 is none. Answers applied, stale or the ask. Throws `time_invalid`.
+    #[napi(catch_unwind)]
+    pub fn settle(&mut self, env: Env, now: f64, kind: u32, epoch: f64, counter: f64, outcome: u32) -> Result<u32> {
+        let now = moment(&env, now)?;
+        let permit = self.permit(kind, epoch, counter);
+        Ok(match self.engine.settle(now, permit, outcome_of(outcome)?) {
+            Settle::Done(settlement) => settled(settlement),
+            Settle::Tell(ask) => self.keep(Step { ask: Some(ask), ..Step::default() }),
+        })
+    }
+
+    /// Asks for the snapshot. Throws `time_invalid`.
+    #[napi(catch_unwind)]
+    pub fn get_state(&mut self, env: Env, now: f64) -> Result<u32> {
+        let ask = self.engine.get_state(moment(&env, now)?);
+        Ok(self.keep(Step { ask: Some(ask), ..Step::default() }))
+    }
+
+    /// Closes, and clears everything. Throws `time_invalid`.
+    #[napi(catch_unwind)]
+    pub fn reset(&mut self, env: Env, now: f64) -> Result<u32> {
+        self.control(&env, now, Control::Reset)
+    }
+
+    /// Opens, for as long as given. Throws `time_invalid`, `config_invalid`.
+    #[napi(catch_unwind)]
+    pub fn trip(&mut self, env: Env, now: f64, for_ms: Option<FieldValue>) -> Result<u32> {
+        let for_ms = for_ms
+            .map(|given| HostOption::ForMs.check(Naming::Camel, given.value()))
+            .transpose()
+            .map_err(|error| thrown(&env, error))?;
+        self.control(&env, now, Control::Trip { for_ms })
+    }
+
+    /// Refuses until reset or trip. Throws `time_invalid`.
+    #[napi(catch_unwind)]
+    pub fn force_open(&mut self, env: Env, now: f64) -> Result<u32> {
+        self.control(&env, now, Control::ForceOpen)
+    }
+
+    /// Admits everything until reset or trip. Throws `time_invalid`.
+    #[napi(catch_unwind)]
+    pub fn disable(&mut self, env: Env, now: f64) -> Result<u32> {
+        self.control(&env, now, Control::Disable)
+    }
+
+    /// Takes the reply of a healthy admission, number by number: an array costs more to read than to use.
+    #[napi(catch_unwind)]
+    #[allow(clippy::too_many_arguments, reason = "five integers are the reply")]
+    pub fn on_admit_reply(
+        &mut self,
+        env: Env,
+        now: f64,
+        ticket: f64,
+        status: f64,
+        state: f64,
+        mode: f64,
+        epoch: f64,
+        wait: f64,
+    ) -> Result<u32> {
+        let now = moment(&env, now)?;
+        let step = self.engine.on_reply(now, whole(ticket), &[status, state, mode, epoch, wait].map(integer));
+        Ok(self.keep(step))
+    }
+
+    /// Takes a reply. Throws `time_invalid`.
+    #[napi(catch_unwind)]
+    pub fn on_reply(&mut self, env: Env, now: f64, ticket: f64, reply: Vec<f64>) -> Result<u32> {
+        let reply: Vec<i64> = reply.into_iter().map(integer).collect();
+        let step = self.engine.on_reply(moment(&env, now)?, whole(ticket), &reply);
+        Ok(self.keep(step))
+    }
+
+    /// Takes an error, by its text. Throws `time_invalid`.
+    #[napi(catch_unwind)]
+    pub fn on_error(&mut self, env: Env, now: f64, ticket: f64, error: String) -> Result<u32> {
+        let step = self.engine.on_error(moment(&env, now)?, whole(ticket), &error);
+        Ok(self.keep(step))
+    }
+
+    /// Takes that the deadline has passed.
+    #[napi(catch_unwind)]
+    pub fn on_deadline(&mut self, ticket: f64) -> u32 {
+        let step = self.engine.on_deadline(whole(ticket));
+        self.keep(step)
+    }
+
+    /// The epoch of the permit granted last.
+    #[napi(catch_unwind)]
+    pub fn permit_epoch(&self) -> f64 {
+        match self.last.answer {
+            Some(Answer::Granted(permit)) => double(permit.epoch),
+            _ => NONE,
+        }
+    }
+
+    /// The number of the call that was granted last.
+    #[napi(catch_unwind)]
+    pub fn permit_counter(&self) -> f64 {
+        match self.last.answer {
+            Some(Answer::Granted(permit)) => double(permit.id.counter),
+            _ => NONE,
+        }
+    }
+
+    /// The wait of the last refusal in milliseconds; -1 if it is unknown.
+    #[napi(catch_unwind)]
+    pub fn refusal_wait(&self) -> f64 {
+        match self.last.answer {
+            Some(Answer::Refused { retry_after, .. }) => retry_after.map_or(NONE, double),
+            _ => NONE,
+        }
+    }
+
+    /// What to send.
+    #[napi(catch_unwind)]
+    pub fn ask(&self) -> Option<AskSeen> {
+        let Ask { ticket, script, by_text, delay_ms, ref args } = *self.last.ask.as_ref()?;
+        let mut command: Vec<String> = self.command(script, by_text).into_iter().map(Into::into).collect();
+        command.extend_from_slice(args);
+        Some(AskSeen { ticket: double(ticket), delay_ms: double(delay_ms), command })
+    }
+
+    /// The transition that the last answer tells of.
+    #[napi(catch_unwind)]
+    pub fn transition(&self) -> Option<TransitionSeen> {
+        self.last.transition.map(|transition: Transition| transition.into())
+    }
+
+    /// The snapshot that the last answer brought.
+    #[napi(catch_unwind)]
+    pub fn snapshot(&self) -> Option<Snapshot> {
+        match self.last.answer {
+            Some(Answer::Snapshot(snapshot)) => Some(snapshot.into()),
+            _ => None,
+        }
+    }
+
+    /// How many commands have been neither replied to nor failed.
+    #[napi(catch_unwind)]
+    pub fn in_flight(&self) -> f64 {
+        double(self.engine.in_flight() as u64)
+    }
+
+    fn control(&mut self, env: &Env, now: f64, control: Control) -> Result<u32> {
+        let asked = self.engine.control(moment(env, now)?, control);
+        let ask = asked.map_err(|error| thrown(env, error))?;
+        Ok(self.keep(Step { ask: Some(ask), ..Step::default() }))
+    }
+
+    /// The command of a script up to its last key.
+    fn command(&self, script: Script, by_text: bool) -> Vec<&str> {
+        let shipped = &SCRIPTS[script as usize];
+        let keys = self.engine.keys().of(script);
+        let head = if by_text { ["EVAL", shipped.text] } else { ["EVALSHA", shipped.sha1] };
+        let count = match keys.len() {
+            1 => "1",
+            3 => "3",
+            _ => "4",
+        };
+        head.into_iter().chain([count]).chain(keys.iter().map(String::as_str)).collect()
+    }
+
+    /// A permit from the numbers it went out as.
+    fn permit(&self, kind: u32, epoch: f64, counter: f64) -> Option<SharedPermit> {
+        let kind = match kind {
+            GRANTED_CLOSED => PermitKind::Closed,
+            GRANTED_PROBE => PermitKind::Probe,
+            GRANTED_BYPASS => PermitKind::Bypass,
+            GRANTED_UNASKED => PermitKind::Unasked,
+            _ => return None,
+        };
+        Some(SharedPermit { kind, epoch: whole(epoch), id: CallId { nonce: self.nonce, counter: whole(counter) } })
+    }
+
+    /// Keeps the step for whoever asks, and says what it holds.
+    fn keep(&mut self, step: Step) -> u32 {
+        let flags = u32::from(step.ask.is_some()) * ASK
+            + u32::from(step.transition.is_some()) * TRANSITION
+            + u32::from(step.config_mismatch) * CONFIG_MISMATCH
+            + u32::from(step.malformed) * MALFORMED;
+        let answer = step.answer.map_or(NO_ANSWER, answered);
+        self.last = step;
+        answer | flags
+    }
+}
+
+/// A command to send.
+#[napi(object, object_from_js = false)]
+pub struct AskSeen {
+    /// What its reply, error or deadline is handed in with.
+    pub ticket: f64,
+    /// Milliseconds to wait before sending it.
+    pub delay_ms: f64,
+    /// The command, its name first.
+    pub command: Vec<String>,
+}
+
+const fn answered(answer: Answer) -> u32 {
+    match answer {
+        Answer::Granted(SharedPermit { kind: PermitKind::Closed, .. }) => GRANTED_CLOSED,
+        Answer::Granted(SharedPermit { kind: PermitKind::Probe, .. }) => GRANTED_PROBE,
+        Answer::Granted(SharedPermit { kind: PermitKind::Bypass, .. }) => GRANTED_BYPASS,
+        Answer::Granted(SharedPermit { kind: PermitKind::Unasked, .. }) => GRANTED_UNASKED,
+        Answer::Refused { state: State::HalfOpen, .. } => REFUSED_HALF_OPEN,
+        Answer::Refused { state: State::Open | State::Closed, .. } => REFUSED_OPEN,
+        Answer::Unavailable => UNAVAILABLE,
+        Answer::Settled(settlement) => settled(settlement),
+        Answer::Controlled => CONTROLLED,
+        Answer::Snapshot(_) => SNAPSHOT,
+    }
+}
+
+const fn settled(settlement: Settlement) -> u32 {
+    match settlement {
+        Settlement::Stale => STALE,
+        Settlement::Applied => APPLIED,
+    }
+}
+
+/// A ticket, an epoch or a counter from the double it went out as.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates; a foreign number names nothing")]
+const fn whole(n: f64) -> u64 {
+    n as u64
+}
+
+/// An integer of a reply; anything else becomes one that no script answers.
+#[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "compared with what it was")]
+fn integer(n: f64) -> i64 {
+    let whole = n as i64;
+    if whole as f64 == n { whole } else { i64::MIN }
+}
