@@ -1,0 +1,35 @@
+// Measures tasks side by side: in interleaved rounds, so that a slow moment of the machine meets all of them, and
+// compared within a round. What is reported is the median over the rounds, of times and of ratios alike.
+import { Bench } from "tinybench";
+
+/**
+ * Measures `tasks`, each `{ name, run(n) }` where `run` does the thing n times, in a loop of its own: a loop shared by
+ * all tasks would be optimized for none. Returns per task the times of one call, in ns, round by round.
+ */
+export async function measure(tasks, { rounds, timeMs, batch }) {
+  const times = new Map(tasks.map(({ name }) => [name, []]));
+  for (let round = 0; round < rounds; round++) {
+    // The order rotates, so that nobody always runs right after the same neighbour.
+    const order = tasks.map((_, i) => tasks[(i + round) % tasks.length]);
+    const bench = new Bench({ time: timeMs, iterations: 5, warmup: round === 0, warmupTime: timeMs });
+    for (const { name, run } of order) bench.add(name, () => run(batch), { async: true });
+    await bench.run();
+    for (const task of bench.tasks) {
+      if (task.result.state !== "completed") throw task.result.error ?? new Error(`${task.name}: ${task.result.state}`);
+      times.get(task.name).push((task.result.latency.p50 * 1e6) / batch);
+    }
+  }
+  return times;
+}
+
+/** The median over the rounds of how much longer `name` took than `base` in the same round. */
+export function ratio(times, name, base) {
+  return median(times.get(name).map((time, round) => time / times.get(base)[round]));
+}
+
+/** The middle value; of an even number of values the mean of the middle two. */
+export function median(values) {
+  const sorted = values.toSorted((a, b) => a - b);
+  const half = sorted.length >> 1;
+  return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+}

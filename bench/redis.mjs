@@ -1,0 +1,71 @@
+// A guarded call through Redis, one at a time, on a redis-server of the benchmark's own: switchgear beside the least
+// that any script costs, and beside the scheme of two scripts a call.
+import { Redis } from "ioredis";
+import { DistributedCircuitBreaker, RedisStore } from "switchgear/redis";
+import { startRedis } from "../tests/support/redis-server.mjs";
+import { measure } from "./measure.mjs";
+import { twoScriptsBreaker } from "./two-scripts.mjs";
+
+/** How many commands are counted to find out how many one guarded success takes. */
+const COUNTED = 1000;
+
+async function healthy() {
+  return 42;
+}
+
+/** Times of one call in ns, per task and round, and the commands that one guarded success sends. */
+export async function measureRedis() {
+  const redis = await startRedis({ port: true });
+  const client = new Redis(redis.url);
+  try {
+    const breaker = new DistributedCircuitBreaker("bench", new RedisStore(client, { timeoutMs: 5000 }));
+    const twoScripts = await twoScriptsBreaker(client, "bench");
+    const bare = await client.script("LOAD", "return 1");
+
+    const times = await measure(
+      [
+        {
+          name: "bare EVALSHA, one key",
+          async run(n) {
+            for (let i = 0; i < n; i++) await client.evalsha(bare, 1, "{cb:bench}", Date.now());
+          },
+        },
+        {
+          name: "switchgear, admission",
+          async run(n) {
+            for (let i = 0; i < n; i++) await breaker.acquire();
+          },
+        },
+        {
+          name: "switchgear, guarded success",
+          async run(n) {
+            for (let i = 0; i < n; i++) await breaker.execute(healthy);
+          },
+        },
+        {
+          name: "two scripts, guarded success",
+          async run(n) {
+            for (let i = 0; i < n; i++) await twoScripts.execute(healthy);
+          },
+        },
+      ],
+      { rounds: 21, timeMs: 100, batch: 200 },
+    );
+
+    const before = await commandsServed(client);
+    for (let i = 0; i < COUNTED; i++) await breaker.execute(healthy);
+    const commandsPerSuccess = ((await commandsServed(client)) - before - 1) / COUNTED;
+    return { times, commandsPerSuccess };
+  } finally {
+    client.disconnect();
+    await redis.stop();
+  }
+}
+
+/** How many commands clients have sent so far, by the server's own count (this INFO is in the next one). */
+async function commandsServed(client) {
+  const stats = await client.info("commandstats");
+  // Only what a client sent: the commands that scripts call are counted there too.
+  const sent = stats.matchAll(/^cmdstat_(?:evalsha|eval|info|script\|load):calls=(\d+)/gm);
+  return [...sent].reduce((sum, [, calls]) => sum + Number(calls), 0);
+}

@@ -1,0 +1,134 @@
+// Part 2: three processes that share one circuit through a Redis which the demo starts and stops itself.
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { startRedis } from "../tests/support/redis-server.mjs";
+import { POLICY } from "./call.mjs";
+import { startDependency } from "./dependency.mjs";
+import { ms, startReport } from "./report.mjs";
+
+const CALL_EVERY_MS = 100;
+
+/** Plays part 2 and says whether its claims held. `notShared`: each process has a breaker of its own, for comparison. */
+export async function playFleet({ notShared = false } = {}) {
+  const report = startReport("2. Three processes, one circuit `billing` in Redis, the same policy");
+  const redis = await startRedis();
+  const dependency = await startDependency();
+  report.line("redis", `redis-server runs, process ${redis.pid}`);
+
+  const changes = [];
+  const onChange = (change) => {
+    changes.push(change);
+    report.change(change);
+  };
+  const start = (name) => startProcess(name, [redis.path, dependency.url, notShared ? "alone" : "shared"], onChange);
+  const fleet = await Promise.all(["A", "B", "C"].map(start));
+  const [a, b, c] = fleet;
+  report.line("fleet", `processes ${fleet.map(({ name, pid }) => `${name} ${pid}`).join(", ")}`);
+
+  const call = async (member) => {
+    const result = await member.call();
+    const repeated = result.outcome === "refused" && member.results.at(-2)?.outcome === "refused";
+    if (!repeated) report.line(`process ${member.name}`, `${result.outcome} in ${ms(result.ms)}: ${result.text}`);
+    return result.outcome;
+  };
+
+  for (const member of fleet) await call(member);
+
+  dependency.break();
+  report.line("dependency", `breaks: 503 after ${dependency.answerMs} ms from now on`);
+  for (const member of [a, b, c, a, b]) await call(member);
+  const brokenRequests = dependency.requests.length;
+
+  // All three keep calling at once. The dependency recovers while the circuit is open, and nobody tells them.
+  const refusals = () => fleet.flatMap(({ results }) => results).filter(({ outcome }) => outcome === "refused");
+  let recovered = false;
+  const keepCalling = async (member) => {
+    for (let i = 0; i < 40; i++) {
+      if ((await call(member)) === "answered") return;
+      if (!recovered && (refusals().length >= 9 || i >= 5)) {
+        recovered = true;
+        dependency.recover();
+        report.line("dependency", "recovers");
+      }
+      await sleep(CALL_EVERY_MS);
+    }
+  };
+  await Promise.all(fleet.map(keepCalling));
+
+  await Promise.all(fleet.map((member) => member.stop()));
+  await Promise.all([redis.stop(), dependency.stop()]);
+  report.line("redis", "stopped");
+
+  const trips = changes.filter(({ toState }) => toState === "open");
+  const saved = refusals().length;
+  // The circuit closes on the first good answer, so what came between the trip and that answer were probes.
+  const firstGoodAnswer = dependency.requests.slice(brokenRequests).find(({ status }) => status === 200)?.answeredAt;
+  const probes = dependency.requests.slice(brokenRequests).filter(({ receivedAt }) => receivedAt < firstGoodAnswer);
+
+  report.saved(`${saved} calls not made, ${((saved * dependency.answerMs) / 1000).toFixed(1)} s not waited`);
+  report.claim("one trip in the whole fleet, told by the process that caused it", trips.length === 1);
+  report.claim(
+    "no process had more than two of the five failures: they were counted together",
+    fleet.every(({ results }) => results.filter(({ outcome }) => outcome === "failed").length <= 2),
+  );
+  report.claim(
+    "all three were refused",
+    fleet.every(({ results }) => results.some(({ outcome }) => outcome === "refused")),
+  );
+  report.claim(
+    "no request reached the dependency while open",
+    trips.length > 0 && probes.every(({ receivedAt }) => receivedAt - trips[0].at >= POLICY.openDurationMs),
+  );
+  report.claim("one probe did, from the whole fleet, and it closed the circuit for all", probes.length === 1);
+  report.claim(
+    "all three got through in the end",
+    fleet.every(({ results }) => results.at(-1).outcome === "answered"),
+  );
+  report.claim("the redis-server is gone", !isAlive(redis.pid));
+  return report.close();
+}
+
+/** Starts one process of the fleet; resolves when it is connected. */
+async function startProcess(name, args, onChange) {
+  const child = fork(fileURLToPath(new URL("fleet-process.mjs", import.meta.url)), [name, ...args]);
+  const answers = new Map();
+  const results = [];
+  await new Promise((resolve, reject) => {
+    child.on("message", (message) => {
+      if (message.ready) resolve();
+      else if (message.change) onChange(message.change);
+      else answers.get(message.call)(message.result);
+    });
+    child.once("exit", (code) => reject(new Error(`process ${name} ended with ${code} before it was ready`)));
+  });
+
+  return {
+    name,
+    pid: child.pid,
+    results,
+    /** Lets it make one guarded call; resolves with what became of it. */
+    async call() {
+      const result = await new Promise((resolve) => {
+        answers.set(results.length, resolve);
+        child.send({ call: results.length });
+      });
+      results.push(result);
+      return result;
+    },
+    async stop() {
+      child.disconnect();
+      await once(child, "exit");
+    },
+  };
+}
+
+function isAlive(pid) {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
