@@ -1,46 +1,19 @@
 /**
- * Real servers for tests, demo and bench: a `redis-server` on a free port of 127.0.0.1, and a cluster of three masters.
+ * Real servers for tests, demo and benchmark: a `redis-server` on a free port of 127.0.0.1, and a cluster of masters.
  *
  * No server outlives its starter: each runs under a small shell that holds the read end of a pipe whose only write end
- * is in this process. However this process ends, SIGKILL included, the pipe closes and the shell kills the server and
+ * is in this process. However this process ends, SIGKILL included, the pipe closes, and the shell kills the server and
  * removes its folder. Nothing here keeps the process alive.
  *
- * `REDIS_SERVER` names another binary, for example `valkey-server`.
+ * `REDIS_SERVER` names another binary, for example `valkey-server`. The types are in `servers.d.mts`.
  */
-import { execFile, spawn, type ChildProcess } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 
-export interface ServerOptions {
-  /** A fixed port, to come back after a kill; by default a free one. */
-  readonly port?: number;
-  /** More options for the server's command line. */
-  readonly args?: readonly string[];
-  /** Password of the default user. */
-  readonly password?: string;
-}
-
-export interface Server {
-  readonly port: number;
-  readonly pid: number;
-  readonly url: string;
-  /** Runs `redis-cli` against the server and gives what it printed. */
-  cli(...args: string[]): Promise<string>;
-  /** Makes the server hang: connections stay, nothing is answered (SIGSTOP). */
-  pause(): void;
-  resume(): void;
-  /** Ends the server as a crash would (SIGKILL) and waits until it is gone. */
-  stop(): Promise<void>;
-}
-
-export interface Cluster {
-  readonly nodes: readonly Server[];
-  stop(): Promise<void>;
-}
-
-export async function startServer(options: ServerOptions = {}): Promise<Server> {
+export async function startServer(options = {}) {
   if (options.port !== undefined) return launch(options, options.port);
   for (let attempt = 1; ; attempt += 1) {
     try {
@@ -51,10 +24,12 @@ export async function startServer(options: ServerOptions = {}): Promise<Server> 
   }
 }
 
-export async function startCluster(masters = 3): Promise<Cluster> {
+export async function startCluster(masters = 3) {
   const args = ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000"];
   const nodes = await Promise.all(Array.from({ length: masters }, () => startServer({ args })));
-  const stop = async (): Promise<void> => void (await Promise.all(nodes.map((node) => node.stop())));
+  const stop = async () => {
+    await Promise.all(nodes.map((node) => node.stop()));
+  };
   try {
     const addresses = nodes.map((node) => `127.0.0.1:${node.port}`);
     await run("redis-cli", ["--cluster", "create", ...addresses, "--cluster-replicas", "0", "--cluster-yes"]);
@@ -91,13 +66,12 @@ const GUARDIAN = `
 
 class PortTaken extends Error {}
 
-function somePort(): number {
+function somePort() {
   return FIRST_PORT + Math.floor(Math.random() * PORTS);
 }
 
-async function launch(options: ServerOptions, port: number): Promise<Server> {
-  const { args = [], password } = options;
-  const command = [process.env["REDIS_SERVER"] ?? "redis-server", "--port", String(port), "--bind", "127.0.0.1"];
+async function launch({ args = [], password }, port) {
+  const command = [process.env.REDIS_SERVER ?? "redis-server", "--port", String(port), "--bind", "127.0.0.1"];
   command.push("--save", "", "--appendonly", "no", ...args);
   if (password !== undefined) command.push("--requirepass", password);
   const directory = mkdtempSync(join(tmpdir(), "switchgear-redis-"));
@@ -107,9 +81,9 @@ async function launch(options: ServerOptions, port: number): Promise<Server> {
     stdio: ["pipe", "pipe", "inherit"],
     env: { ...process.env, GUARDED_DIR: directory },
   });
-  const gone = new Promise<void>((resolve) => guardian.once("close", () => resolve()));
+  const gone = new Promise((resolve) => guardian.once("close", resolve));
   const pid = await untilReady(guardian, port);
-  letGo(guardian);
+  for (const handle of [guardian, guardian.stdin, guardian.stdout]) handle.unref();
 
   return {
     port,
@@ -120,8 +94,8 @@ async function launch(options: ServerOptions, port: number): Promise<Server> {
       const { stdout } = await run("redis-cli", ["-p", String(port), ...cliArgs], { env });
       return stdout.trimEnd();
     },
-    pause: () => void process.kill(pid, "SIGSTOP"),
-    resume: () => void process.kill(pid, "SIGCONT"),
+    pause: () => process.kill(pid, "SIGSTOP"),
+    resume: () => process.kill(pid, "SIGCONT"),
     async stop() {
       // The wait must not end with the event loop: hold on to the guardian again until it is gone.
       guardian.ref();
@@ -132,35 +106,27 @@ async function launch(options: ServerOptions, port: number): Promise<Server> {
 }
 
 /** The server's process id, once it takes connections. Its output is read on afterwards, so that it never blocks. */
-function untilReady(guardian: ChildProcess, port: number): Promise<number> {
+function untilReady(guardian, port) {
   return new Promise((resolve, reject) => {
     let output = "";
-    guardian.stdout?.setEncoding("utf8").on("data", (chunk: string) => {
-      if (output === "ready") return;
+    let ready = false;
+    guardian.stdout.setEncoding("utf8").on("data", (chunk) => {
+      if (ready) return;
       output += chunk;
       const pid = /guarding (\d+)/.exec(output)?.[1];
-      if (pid === undefined || !READY.test(output)) return;
-      output = "ready";
-      resolve(Number(pid));
+      ready = pid !== undefined && READY.test(output);
+      if (ready) resolve(Number(pid));
     });
     guardian.once("error", reject);
     guardian.once("close", (code) => {
       if (TAKEN.test(output)) reject(new PortTaken(`port ${port} is taken`));
       else if (code === 127) reject(new Error("redis-server is not installed (Debian: apt-get install redis-server)"));
-      else reject(new Error(`redis-server ended with ${String(code)}:\n${output}`));
+      else reject(new Error(`redis-server ended with ${code}:\n${output}`));
     });
   });
 }
 
-function letGo(guardian: ChildProcess): void {
-  guardian.unref();
-  for (const stream of [guardian.stdin, guardian.stdout]) {
-    // Pipes of a child are sockets, which can be let go of; the general stream types do not say so.
-    if (stream !== null && "unref" in stream && typeof stream.unref === "function") stream.unref();
-  }
-}
-
-async function clusterIsUp(node: Server): Promise<void> {
+async function clusterIsUp(node) {
   for (let attempt = 1; attempt <= 200; attempt += 1) {
     if ((await node.cli("cluster", "info")).includes("cluster_state:ok")) return;
     await new Promise((resolve) => setTimeout(resolve, 50));
