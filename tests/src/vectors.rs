@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value as Json;
+use switchgear_core::config::{HostOption, Naming, Value};
 use switchgear_core::{Config, Millis, Mode, Outcome, Settlement, Snapshot, State};
 
 /// Failures listed of one vector: what follows a first difference is mostly its echo.
@@ -29,7 +30,7 @@ pub struct Vector {
     /// Names the vector in failures.
     pub name: String,
     /// Which rule it pins down.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "given")]
     pub about: Option<String>,
     /// Configuration fields as given; what is absent has its default.
     #[serde(default)]
@@ -48,13 +49,13 @@ pub struct Step {
     #[serde(rename = "do")]
     pub op: Op,
     /// The label under which the permit is kept (`canRequest`).
-    #[serde(default, rename = "as")]
+    #[serde(default, rename = "as", deserialize_with = "given")]
     pub label: Option<String>,
     /// The label of the permit to settle with (settlements); absent: without a permit.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "given")]
     pub permit: Option<String>,
     /// The length of the opening (`trip`), in milliseconds.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "given")]
     pub for_ms: Option<u64>,
     /// What to compare.
     #[serde(default)]
@@ -103,27 +104,39 @@ impl Op {
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 #[expect(missing_docs, reason = "the fields are those of the answer and of the snapshot, documented in the core")]
 pub struct Expect {
+    #[serde(deserialize_with = "given")]
     pub allowed: Option<bool>,
     #[serde(deserialize_with = "given")]
     pub retry_after_ms: Option<Option<u64>>,
+    #[serde(deserialize_with = "given")]
     pub status: Option<Settlement>,
+    #[serde(deserialize_with = "given")]
     pub state: Option<State>,
+    #[serde(deserialize_with = "given")]
     pub mode: Option<Mode>,
+    #[serde(deserialize_with = "given")]
     pub failures_in_window: Option<u64>,
+    #[serde(deserialize_with = "given")]
     pub calls_in_window: Option<u64>,
+    #[serde(deserialize_with = "given")]
     pub consecutive_failures: Option<u64>,
+    #[serde(deserialize_with = "given")]
     pub half_open_successes: Option<u64>,
+    #[serde(deserialize_with = "given")]
     pub half_open_in_flight: Option<u64>,
     #[serde(deserialize_with = "given")]
     pub opened_at: Option<Option<u64>>,
+    #[serde(deserialize_with = "given")]
     pub remaining_open_ms: Option<u64>,
+    #[serde(deserialize_with = "given")]
     pub trips: Option<u64>,
+    #[serde(deserialize_with = "given")]
     pub epoch: Option<u64>,
 }
 
-/// `null` is a value that a field can be expected to have, so it must not read like an absent field.
-fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<u64>>, D::Error> {
-    Option::<u64>::deserialize(deserializer).map(Some)
+/// A key that is given has a value of its type: without this, `null` would read like an absent key, and compare nothing.
+fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
 }
 
 /// One operation as a machine gets it: labels resolved, times checked.
@@ -186,7 +199,7 @@ pub struct Loaded {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Many {
-    #[serde(default, rename = "about")]
+    #[serde(default, rename = "about", deserialize_with = "given")]
     _about: Option<String>,
     vectors: Vec<Vector>,
 }
@@ -233,6 +246,7 @@ fn load_file(file: &Path, loaded: &mut Vec<Loaded>) -> Result<(), String> {
     let text = fs::read_to_string(file).map_err(|error| failed(error.to_string()))?;
     // Parsed twice, so that an error carries its line and column: an untagged enum would swallow both.
     let shape: Json = serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?;
+    only_objects(&shape).map_err(failed)?;
     let vectors = if shape.get("vectors").is_some() {
         serde_json::from_str::<Many>(&text).map(|many| many.vectors)
     } else {
@@ -241,6 +255,24 @@ fn load_file(file: &Path, loaded: &mut Vec<Loaded>) -> Result<(), String> {
     for vector in vectors.map_err(|error| failed(error.to_string()))? {
         check(&vector).map_err(|error| failed(format!("{}: {error}", vector.name)))?;
         loaded.push(Loaded { file: file.to_path_buf(), vector });
+    }
+    Ok(())
+}
+
+/// Serde takes an array of a struct's fields for the struct; in a vector that is a mistake.
+fn only_objects(shape: &Json) -> Result<(), String> {
+    let object = |value: &Json, what: &str| {
+        if value.is_object() { Ok(()) } else { Err(format!("{what} must be an object, got `{value}`")) }
+    };
+    let items = |value: &Json, key: &str| value.get(key).and_then(Json::as_array).cloned().unwrap_or_default();
+    object(shape, "a file")?;
+    let vectors = if shape.get("vectors").is_some() { items(shape, "vectors") } else { vec![shape.clone()] };
+    for vector in &vectors {
+        object(vector, "a vector")?;
+        for step in items(vector, "steps") {
+            object(&step, "a step")?;
+            step.get("expect").map_or(Ok(()), |expect| object(expect, "`expect`"))?;
+        }
     }
     Ok(())
 }
@@ -262,8 +294,13 @@ fn check(vector: &Vector) -> Result<(), String> {
         if step.permit.is_some() && !step.op.settles() {
             return misplaced("permit", "a settlement");
         }
-        if step.for_ms.is_some() && step.op != Op::Trip {
-            return misplaced("forMs", "trip");
+        if let Some(for_ms) = step.for_ms {
+            if step.op != Op::Trip {
+                return misplaced("forMs", "trip");
+            }
+            // As a double, as every host hands it over; a wrong one is far out of range either way.
+            let value = Value::Number(for_ms as f64);
+            HostOption::ForMs.check(Naming::Camel, value).map_err(|error| format!("steps[{index}]: {error}"))?;
         }
         if step.expect.allowed.is_some() && step.op != Op::CanRequest {
             return misplaced("expect.allowed", "canRequest");
