@@ -265,7 +265,11 @@ impl From<switchgear_core::Snapshot> for Snapshot {
 }
 
 /// A permit from the numbers it went out as; the doubles are integers that this module gave out.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates; a foreign number is a stale permit")]
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "`as` saturates; a foreign number is a stale permit"
+)]
 const fn permit(kind: u32, epoch: f64, id: f64) -> Option<Permit> {
     match kind {
         ALLOWED_CLOSED => Some(Permit::Closed { epoch: epoch as u64 }),
@@ -275,7 +279,7 @@ const fn permit(kind: u32, epoch: f64, id: f64) -> Option<Permit> {
     }
 }
 
-fn outcome_of(outcome: u32) -> Result<Outcome> {
+pub fn outcome_of(outcome: u32) -> Result<Outcome> {
     match outcome {
         0 => Ok(Outcome::Success),
         1 => Ok(Outcome::Failure),

@@ -18,8 +18,10 @@ impl Config {
     /// From layers of options, the outermost first. Throws `config_invalid`.
     #[napi(constructor, catch_unwind)]
     pub fn new(env: Env, layers: Vec<Vec<FieldValue>>) -> Result<Self> {
-        let layers: Vec<Vec<(&str, Value<'_>)>> =
-            layers.iter().map(|layer| layer.iter().map(|field| (field.name.as_str(), field.value())).collect()).collect();
+        let layers: Vec<Vec<(&str, Value<'_>)>> = layers
+            .iter()
+            .map(|layer| layer.iter().map(|field| (field.name.as_str(), field.value())).collect())
+            .collect();
         let layers: Vec<&[(&str, Value<'_>)]> = layers.iter().map(Vec::as_slice).collect();
         let inner = switchgear_core::Config::build(Naming::Camel, &layers).map_err(|error| thrown(&env, error))?;
         Ok(Self { inner })

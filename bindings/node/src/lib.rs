@@ -7,6 +7,7 @@ mod breaker;
 mod config;
 mod convert;
 mod group;
+mod shared;
 
 use napi_derive::napi;
 use switchgear_core::ErrorCode;

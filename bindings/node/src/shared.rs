@@ -11,7 +11,6 @@ use switchgear_core::{Naming, Settlement, State, Transition, Value, name_from_ut
 use switchgear_lua::SCRIPTS;
 
 use crate::breaker::{Snapshot, TransitionSeen, outcome_of};
-use crate::config::Config;
 use crate::convert::{FieldValue, double, moment, thrown};
 
 const NO_ANSWER: u32 = 0;
@@ -46,6 +45,25 @@ pub fn check_prefix(env: Env, prefix: Utf16String) -> Result<()> {
     prefix_from_utf16(&prefix).map(drop).map_err(|error| thrown(&env, error))
 }
 
+/// A checked configuration of a shared circuit: made once per policy, taken by every breaker that runs by it.
+#[napi]
+pub struct SharedConfig {
+    config: switchgear_core::Config,
+    options: SharedOptions,
+}
+
+#[napi]
+impl SharedConfig {
+    /// From layers of options, the outermost first. Throws `config_invalid`.
+    #[napi(constructor, catch_unwind)]
+    pub fn new(env: Env, layers: Vec<Vec<FieldValue>>) -> Result<Self> {
+        let layers: Vec<Vec<(&str, Value<'_>)>> = layers.iter().map(|layer| named(layer)).collect();
+        let layers: Vec<&[(&str, Value<'_>)]> = layers.iter().map(Vec::as_slice).collect();
+        let (config, options) = SharedOptions::build(Naming::Camel, &layers).map_err(|error| thrown(&env, error))?;
+        Ok(Self { config, options })
+    }
+}
+
 /// One shared circuit as this process sees it.
 #[napi]
 pub struct SharedCircuit {
@@ -57,26 +75,20 @@ pub struct SharedCircuit {
 
 #[napi]
 impl SharedCircuit {
-    /// Asks nothing of the store. `nonce` is drawn at random: two halves of 32 bits each. Throws `name_invalid`,
-    /// `config_invalid`.
+    /// Asks nothing of the store. `nonce` is drawn at random: two halves of 32 bits each. Throws `name_invalid`.
     #[napi(constructor, catch_unwind)]
     pub fn new(
         env: Env,
         name: Utf16String,
         prefix: Utf16String,
         nonce: (u32, u32),
-        config: &Config,
-        options: Vec<FieldValue>,
+        shared: &SharedConfig,
     ) -> Result<Self> {
         let name = name_from_utf16(&name).map_err(|error| thrown(&env, error))?;
         let prefix = prefix_from_utf16(&prefix).map_err(|error| thrown(&env, error))?;
-        let given: Vec<(&str, Value<'_>)> = options.iter().map(|o| (o.name.as_str(), o.value())).collect();
-        let layers = [config.inner.fields_in_force(), given];
-        let (config, options) =
-            SharedOptions::build(Naming::Camel, &layers.each_ref().map(Vec::as_slice)).map_err(|e| thrown(&env, e))?;
         let nonce = u64::from(nonce.0) << 32 | u64::from(nonce.1);
-        let engine =
-            shared::SharedCircuit::new(&name, &prefix, nonce, config, options).map_err(|error| thrown(&env, error))?;
+        let engine = shared::SharedCircuit::new(&name, &prefix, nonce, shared.config.clone(), shared.options)
+            .map_err(|error| thrown(&env, error))?;
         Ok(Self { engine, nonce, last: Step::default() })
     }
 
@@ -296,6 +308,10 @@ pub struct AskSeen {
     pub command: Vec<String>,
 }
 
+fn named(layer: &[FieldValue]) -> Vec<(&str, Value<'_>)> {
+    layer.iter().map(|field| (field.name.as_str(), field.value())).collect()
+}
+
 const fn answered(answer: Answer) -> u32 {
     match answer {
         Answer::Granted(SharedPermit { kind: PermitKind::Closed, .. }) => GRANTED_CLOSED,
@@ -319,7 +335,11 @@ const fn settled(settlement: Settlement) -> u32 {
 }
 
 /// A ticket, an epoch or a counter from the double it went out as.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates; a foreign number names nothing")]
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "`as` saturates; a foreign number names nothing"
+)]
 const fn whole(n: f64) -> u64 {
     n as u64
 }
