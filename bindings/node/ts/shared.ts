@@ -1,0 +1,381 @@
+/**
+ * One shared circuit as this process sees it. The engine (core/src/shared) decides; this file carries what it asks to the
+ * store, watches the deadline, and hands the answer to whoever waits.
+ */
+
+import { checkedName } from "./config";
+import { Deadline } from "./deadlines";
+import { fromNative, StoreError } from "./error";
+import { type FieldValue, type NativeTransition, native } from "./native";
+import { redact } from "./redact";
+import type { Connection } from "./store";
+import type { Snapshot } from "./types";
+
+declare module "./native" {
+  interface Native {
+    /** The prefix of the keys when nobody says. */
+    defaultPrefix(): string;
+    /** Throws with code `name_invalid` unless the text can be the prefix of a store's keys. */
+    checkPrefix(prefix: string): void;
+    /** Builds a configuration from layers, the outermost first; throws with code `config_invalid`. */
+    SharedConfig: new (
+      layers: FieldValue[][],
+    ) => SharedConfig;
+    SharedCircuit: new (
+      name: string,
+      prefix: string,
+      nonce: [number, number],
+      config: SharedConfig,
+    ) => NativeSharedCircuit;
+  }
+}
+
+/** A checked configuration. Made once per policy, taken by every circuit that runs by it. */
+export type SharedConfig = { readonly __brand: "SharedConfig" };
+
+/** The engine of one shared circuit. Every `now` is checked: anything but an integer, 0 to 2^52, throws. */
+interface NativeSharedCircuit {
+  /** The key that every command is routed by. */
+  routingKey(): string;
+  /** The command that asks for a call, but for its last argument, which is `now`. */
+  admitCommand(): string[];
+  /** Asks for one call: the ticket of {@link admitCommand}. */
+  admit(now: number): number;
+  /** What all others answer: one of the low values plus flags. */
+  settle(now: number, kind: number, epoch: number, counter: number, outcome: number): number;
+  getState(now: number): number;
+  reset(now: number): number;
+  trip(now: number, forMs: FieldValue | undefined): number;
+  forceOpen(now: number): number;
+  disable(now: number): number;
+  onAdmitReply(
+    now: number,
+    ticket: number,
+    status: number,
+    state: number,
+    mode: number,
+    epoch: number,
+    wait: number,
+  ): number;
+  onReply(now: number, ticket: number, reply: number[]): number;
+  onError(now: number, ticket: number, error: string): number;
+  onDeadline(ticket: number): number;
+  /** Of the last answer: the numbers of its permit, the wait of its refusal (-1 = unknown), and what else it holds. */
+  permitEpoch(): number;
+  permitCounter(): number;
+  refusalWait(): number;
+  ask(): Ask | null;
+  transition(): NativeTransition | null;
+  snapshot(): Snapshot | null;
+  /** How many commands have been neither replied to nor failed. */
+  inFlight(): number;
+}
+
+/** A command to send, and the ticket to hand its reply in with. */
+interface Ask {
+  ticket: number;
+  delayMs: number;
+  command: string[];
+}
+
+/** The low values of what the engine answers. */
+const GRANTED_CLOSED = 1;
+export const GRANTED_PROBE = 2;
+export const GRANTED_BYPASS = 3;
+const GRANTED_UNASKED = 4;
+const REFUSED_OPEN = 5;
+const REFUSED_HALF_OPEN = 6;
+const UNAVAILABLE = 7;
+const STALE = 8;
+const APPLIED = 9;
+const CONTROLLED = 10;
+const SNAPSHOT = 11;
+const ANSWER = 15;
+/** The flags: there is a command to send, a transition to tell, another configuration in force, a reply of no script. */
+const ASK = 16;
+const TRANSITION = 32;
+const CONFIG_MISMATCH = 64;
+const MALFORMED = 128;
+
+/** The right to one call. */
+export class Grant {
+  constructor(
+    readonly kind: number,
+    readonly epoch: number,
+    readonly counter: number,
+  ) {}
+}
+
+/** No right to a call, and when to ask again: null if nobody knows. */
+export class Refused {
+  constructor(
+    readonly state: "open" | "half-open",
+    readonly retryAfterMs: number | null,
+  ) {}
+}
+
+/** What comes of asking for a call; the error where the store did not answer and the circuit fails closed. */
+export type Admission = Grant | Refused | StoreError;
+
+/** Whether an outcome counted. An outcome that the store did not take did not. */
+export type SharedSettlement = "applied" | "stale";
+
+/** What a circuit tells its breaker. */
+export type OnTransition = (transition: NativeTransition) => void;
+
+export class SharedCircuit {
+  private readonly engine: NativeSharedCircuit;
+  private readonly admitCommand: readonly string[];
+  private readonly key: string;
+
+  /**
+   * Asks nothing of the store.
+   * @throws {@link NameError}
+   */
+  constructor(
+    readonly name: string,
+    private readonly connection: Connection,
+    config: SharedConfig,
+    private readonly clock: () => number,
+    private readonly onTransition: OnTransition,
+  ) {
+    checkedName(name);
+    try {
+      this.engine = new (native().SharedCircuit)(name, connection.prefix, drawNonce(), config);
+    } catch (error) {
+      throw fromNative(error);
+    }
+    this.admitCommand = this.engine.admitCommand();
+    this.key = this.engine.routingKey();
+  }
+
+  /** Asks for one call. Rejects with {@link TimeError} if the clock is wrong, or with what the clock throws. */
+  admit(): Promise<Admission> {
+    return new Promise((resolve) => {
+      const now = this.clock();
+      const ticket = this.checked(() => this.engine.admit(now));
+      const talk = new Conversation(this, now, ticket, resolve as (answer: Answer) => void);
+      this.connection.deadlines.start(talk);
+      this.send(talk, ticket, [...this.admitCommand, String(now)]);
+    });
+  }
+
+  /** Settles a call; without a grant the plain rules of the current state apply. Neither throws nor rejects. */
+  settle(grant: Grant | null, outcome: number): SharedSettlement | Promise<SharedSettlement> {
+    let now: number;
+    let code: number;
+    try {
+      now = this.clock();
+      code = this.engine.settle(now, grant?.kind ?? 0, grant?.epoch ?? 0, grant?.counter ?? 0, outcome);
+    } catch (error) {
+      // A broken clock: the next admission reports it to its caller, this caller has a result to get.
+      this.report(fromNative(error));
+      return "stale";
+    }
+    if ((code & ASK) === 0) return code === APPLIED ? "applied" : "stale";
+    return this.converse(now).then((answer) => (answer === "applied" ? "applied" : "stale"));
+  }
+
+  /** Reads the circuit. */
+  async snapshot(): Promise<Snapshot | StoreError> {
+    const now = this.clock();
+    this.checked(() => this.engine.getState(now));
+    return (await this.converse(now)) as Snapshot | StoreError;
+  }
+
+  /** Does a manual operation; the error is why it was not done. */
+  async control(operation: "reset" | "trip" | "forceOpen" | "disable", forMs?: FieldValue): Promise<StoreError | null> {
+    const now = this.clock();
+    this.checked(() => this.engine[operation](now, forMs));
+    const answer = await this.converse(now);
+    return answer instanceof StoreError ? answer : null;
+  }
+
+  /** The command that the engine asked for last, and what comes of it. */
+  private converse(now: number): Promise<Answer> {
+    const ask = this.engine.ask() as Ask;
+    return new Promise((resolve) => {
+      const talk = new Conversation(this, now, ask.ticket, resolve);
+      this.connection.deadlines.start(talk);
+      this.send(talk, ask.ticket, ask.command);
+    });
+  }
+
+  private send(talk: Conversation, ticket: number, command: string[]): void {
+    try {
+      this.connection.send(command, this.key).then(
+        (reply) => this.replied(talk, ticket, reply),
+        (error) => this.failed(talk, ticket, error),
+      );
+    } catch (error) {
+      this.failed(talk, ticket, error);
+    }
+  }
+
+  private replied(talk: Conversation, ticket: number, reply: unknown): void {
+    const { engine } = this;
+    const now = this.later(talk.startedAt);
+    const n = integers(reply);
+    const code =
+      n.length === 5
+        ? // biome-ignore lint/style/noNonNullAssertion: five there are.
+          engine.onAdmitReply(now, ticket, n[0]!, n[1]!, n[2]!, n[3]!, n[4]!)
+        : engine.onReply(now, ticket, n);
+    const error = (code & MALFORMED) === 0 ? null : new StoreError("the reply is none that a script of ours gives");
+    this.step(talk, ticket, code, error);
+  }
+
+  private failed(talk: Conversation, ticket: number, thrown: unknown): void {
+    const text = errorText(thrown);
+    const code = this.engine.onError(this.later(talk.startedAt), ticket, text);
+    this.step(talk, ticket, code, new StoreError(text));
+  }
+
+  /** @internal */
+  expired(talk: Conversation, ticket: number): void {
+    const error = new StoreError(`no answer within ${this.connection.timeoutMs} ms`);
+    this.step(talk, ticket, this.engine.onDeadline(ticket), error);
+  }
+
+  /** Does what the engine says next. Everything is read before anybody is told, for a listener may use the circuit. */
+  private step(talk: Conversation, ticket: number, code: number, error: StoreError | null): void {
+    const ask = (code & ASK) === 0 ? null : this.engine.ask();
+    const transition = (code & TRANSITION) === 0 ? null : this.engine.transition();
+    const answer = this.answer(code & ANSWER, error);
+    if (answer !== undefined) this.connection.deadlines.end(talk);
+    const asksAgain = ask?.ticket === ticket;
+    if (ask !== null)
+      this.sendLater(asksAgain ? talk : new Conversation(this, talk.startedAt, ask.ticket, ignore), ask);
+    if (transition !== null) this.onTransition(transition);
+    if ((code & CONFIG_MISMATCH) !== 0) {
+      this.connection.events.emit("configMismatch", { at: this.later(talk.startedAt), circuit: this.name });
+    }
+    if (error !== null && !asksAgain && !talk.reported) {
+      talk.reported = true;
+      this.report(error);
+    }
+    if (answer !== undefined) talk.resolve(answer);
+  }
+
+  private answer(low: number, error: StoreError | null): Answer | undefined {
+    const { engine } = this;
+    switch (low) {
+      case GRANTED_CLOSED:
+      case GRANTED_PROBE:
+      case GRANTED_BYPASS:
+      case GRANTED_UNASKED:
+        return new Grant(low, engine.permitEpoch(), engine.permitCounter());
+      case REFUSED_OPEN:
+      case REFUSED_HALF_OPEN: {
+        const wait = engine.refusalWait();
+        return new Refused(low === REFUSED_OPEN ? "open" : "half-open", wait < 0 ? null : wait);
+      }
+      case UNAVAILABLE:
+        return error ?? new StoreError("no answer");
+      case STALE:
+        return "stale";
+      case APPLIED:
+        return "applied";
+      case CONTROLLED:
+        return "done";
+      case SNAPSHOT:
+        return engine.snapshot() as Snapshot;
+      default:
+        return undefined;
+    }
+  }
+
+  private sendLater(talk: Conversation, ask: Ask): void {
+    if (ask.delayMs === 0) this.send(talk, ask.ticket, ask.command);
+    else setTimeout(() => this.send(talk, ask.ticket, ask.command), ask.delayMs).unref();
+  }
+
+  private report(error: unknown): void {
+    this.connection.events.emit("storeError", { at: this.later(0), circuit: this.name, error });
+  }
+
+  /** The time now, or the time given where the clock is wrong: its next reading for a caller will say so. */
+  private later(fallback: number): number {
+    try {
+      const now = this.clock();
+      return Number.isInteger(now) && now >= 0 && now <= MAX_TIME ? now : fallback;
+    } catch {
+      return fallback;
+    }
+  }
+
+  private checked<T>(ask: () => T): T {
+    try {
+      return ask();
+    } catch (error) {
+      throw fromNative(error);
+    }
+  }
+}
+
+type Answer = Admission | Snapshot | "applied" | "stale" | "done";
+
+/** Somebody who waits for an answer, at most until the deadline. What the store says later still goes to the engine. */
+class Conversation extends Deadline {
+  /** Whether the store's listeners know of its trouble. */
+  reported = false;
+
+  constructor(
+    private readonly circuit: SharedCircuit,
+    readonly startedAt: number,
+    private readonly ticket: number,
+    readonly resolve: (answer: Answer) => void,
+  ) {
+    super();
+  }
+
+  override expired(): void {
+    this.circuit.expired(this, this.ticket);
+  }
+}
+
+/** The latest moment there is: 2^52. */
+const MAX_TIME = 4_503_599_627_370_496;
+
+function ignore(): void {}
+
+/**
+ * Drawn anew for each circuit object, so that two of one name do not give their calls the same ids; so a worker thread and
+ * a forked process have their own as well.
+ */
+function drawNonce(): [number, number] {
+  const [high = 0, low = 0] = crypto.getRandomValues(new Uint32Array(2));
+  return [high, low];
+}
+
+/** The integers of a reply, however the client decodes them; empty for what is no list. */
+function integers(reply: unknown): number[] {
+  if (!Array.isArray(reply)) return [];
+  for (const item of reply) if (typeof item !== "number") return reply.map(integer);
+  return reply;
+}
+
+/** Strings and Buffers (as some clients are told to answer) and bigints; NaN is an integer that no script answers. */
+function integer(item: unknown): number {
+  if (typeof item === "number") return item;
+  const text = String(item);
+  return text === "" ? Number.NaN : Number(text);
+}
+
+/** What a client says went wrong, in words, without the user and password of a URL. */
+function errorText(thrown: unknown): string {
+  try {
+    return redact(words(thrown));
+  } catch {
+    return "an error that cannot be shown";
+  }
+}
+
+/** Text only, never the client's own error: some carry the arguments of AUTH. */
+function words(thrown: unknown): string {
+  if (!(thrown instanceof Error)) return String(thrown);
+  // A host with several addresses fails with one error for each, and no message of its own.
+  const parts = thrown instanceof AggregateError ? thrown.errors.map(words).join(", ") : "";
+  const { code } = thrown as { code?: unknown };
+  return thrown.message || parts || (typeof code === "string" ? code : thrown.name);
+}

@@ -1,0 +1,146 @@
+import { hostname } from "node:os";
+import { type RedisCommands, type Send, sendThrough } from "./clients";
+import { checkedTimeout, onlyOptions, optionsObject, outOfRange } from "./config";
+import { Deadlines } from "./deadlines";
+import { fromNative } from "./error";
+import { Emitter } from "./events";
+import { native } from "./native";
+
+/** Options of a {@link RedisStore}. `undefined` means left out. */
+export interface RedisStoreOptions {
+  /**
+   * What the keys begin with, inside the braces that keep a circuit in one cluster slot: `{cb:billing}`. The same in every
+   * process of the fleet. A key prefix of the client itself (`keyPrefix` of ioredis and iovalkey) comes before it, as
+   * before every key that is sent through that client, and then belongs in every process too.
+   * @defaultValue `'cb:'`
+   */
+  prefix?: string;
+  /**
+   * Milliseconds that one admission, outcome or question may wait for the store, all retries included.
+   * @defaultValue `100`
+   */
+  timeoutMs?: number;
+  /**
+   * Where `now` comes from, in whole milliseconds since 1970: `system` is the wall clock.
+   * @defaultValue `'system'`
+   */
+  clock?: "system" | (() => number);
+  /**
+   * Who we are in the state changes we make.
+   * @defaultValue the name of the host
+   */
+  instance?: string;
+}
+
+/** What a store says about itself. */
+export interface StoreEvents {
+  /** The store did not answer a command, not in time, or with an error. */
+  storeError: StoreEvent;
+  /** A half-open period of the circuit runs by another configuration than ours; said once per circuit object. */
+  configMismatch: StoreEvent;
+}
+
+/** One thing that happened at the store. */
+export interface StoreEvent {
+  /** When, in milliseconds on the store's clock. */
+  at: number;
+  /** The name of the circuit it happened to. */
+  circuit?: string;
+  /** What the store said. */
+  error?: unknown;
+}
+
+/**
+ * The inside of a store; undefined for anything else.
+ * @internal
+ */
+export let connectionOf: (store: unknown) => Connection | undefined;
+
+/**
+ * Keeps circuits in Redis or Valkey, through a client that stays yours: it is never closed, and nothing is sent through it
+ * before a circuit is asked something.
+ */
+export class RedisStore {
+  static {
+    connectionOf = (store) =>
+      typeof store === "object" && store !== null && #connection in store ? store.#connection : undefined;
+  }
+
+  readonly #connection: Connection;
+
+  /**
+   * @param client - a client of ioredis, iovalkey or node-redis (standalone, sentinel or cluster), or anything with
+   *   `command(args, key)`
+   * @param options - see {@link RedisStoreOptions}
+   * @throws {@link ConfigError} when the client is of no known kind or an option is not valid; {@link NameError} for the
+   *   prefix
+   */
+  constructor(client: object | RedisCommands, options: RedisStoreOptions = {}) {
+    this.#connection = connect(client, options);
+  }
+
+  /** Listens; the answer stops listening. */
+  on<K extends keyof StoreEvents>(event: K, fn: (e: StoreEvents[K]) => void): () => void {
+    return this.#connection.events.on(event, fn);
+  }
+
+  /** Ends what the store opened itself, which is nothing yet. The client stays open. */
+  async close(): Promise<void> {}
+
+  /** The same as {@link close}, for `await using`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}
+
+/** What the circuits of one store share. */
+export interface Connection {
+  readonly send: Send;
+  readonly prefix: string;
+  readonly timeoutMs: number;
+  readonly clock: () => number;
+  readonly instance: string;
+  readonly deadlines: Deadlines;
+  readonly events: Emitter<StoreEvents>;
+}
+
+/** A round trip in one data center takes about one millisecond: this is a store in trouble, and callers are waiting. */
+const DEFAULT_TIMEOUT_MS = 100;
+
+function connect(client: unknown, options: unknown): Connection {
+  const send = sendThrough(client);
+  const given = optionsObject("options", options);
+  onlyOptions(given, ["prefix", "timeoutMs", "clock", "instance"]);
+  const { prefix, timeoutMs, clock, instance } = given;
+  const ms = timeoutMs === undefined ? DEFAULT_TIMEOUT_MS : checkedTimeout("timeoutMs", timeoutMs);
+  return {
+    send,
+    prefix: prefix === undefined ? native().defaultPrefix() : checkedPrefix(prefix),
+    timeoutMs: ms,
+    clock: clock === undefined ? Date.now : checkedClock(clock),
+    instance: instance === undefined ? hostname() : checkedInstance(instance),
+    deadlines: new Deadlines(ms),
+    events: new Emitter<StoreEvents>(["storeError", "configMismatch"]),
+  };
+}
+
+function checkedPrefix(prefix: unknown): string {
+  try {
+    native().checkPrefix(prefix as string);
+  } catch (error) {
+    throw fromNative(error);
+  }
+  return prefix as string;
+}
+
+function checkedClock(clock: unknown): () => number {
+  if (clock === "system") return Date.now;
+  if (typeof clock !== "function") throw outOfRange("clock", "'system' or a function", clock);
+  return clock as () => number;
+}
+
+function checkedInstance(instance: unknown): string {
+  if (typeof instance !== "string" || instance === "")
+    throw outOfRange("instance", "a text that is not empty", instance);
+  return instance;
+}
