@@ -24,10 +24,10 @@ node_lane() {
   step "typecheck" npm run --silent typecheck
   step "lint" npm run --silent lint
   step "node tests" npm test --silent
-  step "repo rules" node --test --test-reporter=spec tests/repo/
-  step "package" node --test --test-reporter=spec tests/pack/
-  step "examples in the docs" node --test --test-reporter=spec tests/docs/
-  step "demo" node --test --test-reporter=spec demo/
+  step "repo rules" node --test --test-reporter=spec tests/repo/rules.test.mjs
+  step "package" node --test --test-reporter=spec tests/pack/pack.test.mjs
+  step "examples in the docs" node --test --test-reporter=spec tests/docs/docs.test.mjs
+  step "demo" node --test --test-reporter=spec demo/demo.test.mjs
   step "typescript docs" npm run --silent docs
 }
 

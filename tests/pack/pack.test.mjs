@@ -1,0 +1,129 @@
+// `npm pack` gives a tarball that installs into an empty project and works there, however it is loaded.
+import assert from "node:assert/strict";
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { installPackage } from "../support/consumer.mjs";
+
+let project;
+before(async () => {
+  project = await installPackage();
+});
+after(() => project?.remove());
+
+/** Guards one call that fails and one that is refused; says what the refusal is and how the package was loaded. */
+const USE = `
+const breaker = new CircuitBreaker('billing', { failureThreshold: 1 });
+const outcomes = [];
+for (let i = 0; i < 2; i++) {
+  await breaker.execute(() => Promise.reject(new Error('down'))).catch((error) => outcomes.push(error));
+}
+const [own, refusal] = outcomes;
+if (own.message !== 'down' || !(refusal instanceof CircuitOpenError)) throw new Error('not guarded: ' + outcomes);
+const used = [refusal.code, breaker.getState(), typeof RedisStore, typeof DistributedCircuitBreaker].join(' ');
+`;
+const USED = "circuit_open open function function";
+
+test("the tarball holds the package and nothing else", async () => {
+  const folder = join(project.folder, "node_modules/switchgear");
+  const entries = (await readdir(folder)).sort();
+  assert.deepEqual(entries, ["CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT", "README.md", "dist", "package.json"]);
+  assert.deepEqual(
+    (await readdir(join(folder, "dist"))).filter((file) => !/\.(?:js|mjs|d\.ts|d\.mts|node)$/.test(file)),
+    [],
+  );
+});
+
+test("it brings no other package along", async () => {
+  const installed = (await readdir(join(project.folder, "node_modules"))).filter((name) => !name.startsWith("."));
+  assert.deepEqual(installed, ["switchgear"]);
+  const { dependencies = {} } = JSON.parse(
+    await readFile(join(project.folder, "node_modules/switchgear/package.json"), "utf8"),
+  );
+  assert.deepEqual(dependencies, {});
+});
+
+test("it works when imported (ESM)", async () => {
+  await project.write(
+    "esm.mjs",
+    `import { CircuitBreaker, CircuitOpenError } from 'switchgear';
+     import { DistributedCircuitBreaker, RedisStore } from 'switchgear/redis';
+     ${USE} console.log(used);`,
+  );
+  assert.equal((await project.node(["esm.mjs"])).stdout.trim(), USED);
+});
+
+test("it works when required (CommonJS)", async () => {
+  await project.write(
+    "cjs.cjs",
+    `const { CircuitBreaker, CircuitOpenError } = require('switchgear');
+     const { DistributedCircuitBreaker, RedisStore } = require('switchgear/redis');
+     (async () => { ${USE} console.log(used); })();`,
+  );
+  assert.equal((await project.node(["cjs.cjs"])).stdout.trim(), USED);
+});
+
+test("imported and required are one: the same classes", async () => {
+  await project.write(
+    "both.mjs",
+    `import { createRequire } from 'node:module';
+     import * as esm from 'switchgear';
+     import * as redis from 'switchgear/redis';
+     const require = createRequire(import.meta.url);
+     const pairs = [[esm, require('switchgear')], [redis, require('switchgear/redis')]];
+     for (const [a, b] of pairs) for (const name of Object.keys(a)) {
+       if (name !== 'default' && a[name] !== b[name]) throw new Error(name + ' differs');
+     }
+     console.log(Object.keys(esm).includes('CircuitBreaker'));`,
+  );
+  assert.equal((await project.node(["both.mjs"])).stdout.trim(), "true");
+});
+
+test("it works in worker threads, and in the main thread at the same time", async () => {
+  await project.write(
+    "worker.mjs",
+    `import { Worker, isMainThread, parentPort } from 'node:worker_threads';
+     import { CircuitBreaker, CircuitOpenError } from 'switchgear';
+     import { DistributedCircuitBreaker, RedisStore } from 'switchgear/redis';
+     ${USE}
+     if (!isMainThread) parentPort.postMessage(used);
+     else {
+       const workers = [1, 2].map(() => new Worker(new URL(import.meta.url)));
+       const said = await Promise.all(workers.map((worker) => new Promise((resolve, reject) => {
+         worker.once('message', resolve).once('error', reject);
+       })));
+       console.log([used, ...said].join('\\n'));
+     }`,
+  );
+  assert.equal((await project.node(["worker.mjs"])).stdout.trim(), [USED, USED, USED].join("\n"));
+});
+
+const TYPED = `
+const breaker: Breaker = new CircuitBreaker('billing', { tripOn: 'consecutive', failureThreshold: 3 });
+const answer: Promise<number> = breaker.execute(async () => 42, { fallback: () => 0 });
+const guarded: (id: string) => Promise<number> =
+  new CircuitBreaker('b').guard(async (id: string) => id.length, { fallback: (_error: unknown, id: string) => id.length });
+const state = (error: unknown): number | null => (error instanceof CircuitOpenError ? error.retryAfterMs : null);
+export { answer, guarded, state };
+// @ts-expect-error: no such option
+new CircuitBreaker('billing', { failureTreshold: 3 });
+// @ts-expect-error: the value is a number
+const wrong: Promise<string> = breaker.execute(async () => 42);
+export { wrong };
+export const store = (client: object): DistributedCircuitBreaker => new DistributedCircuitBreaker('billing', new RedisStore(client));
+`;
+const IMPORTS = `
+import { type Breaker, CircuitBreaker, CircuitOpenError } from 'switchgear';
+import { DistributedCircuitBreaker, RedisStore } from 'switchgear/redis';
+`;
+
+for (const [name, file, options] of [
+  ["an ES module", "strict.mts", ["--module", "nodenext"]],
+  ["a CommonJS module", "strict.cts", ["--module", "node16"]],
+  ["a bundler's project", "bundled.ts", ["--module", "esnext", "--moduleResolution", "bundler"]],
+]) {
+  test(`its types hold under tsc --strict in ${name}`, async () => {
+    await project.write(file, IMPORTS + TYPED);
+    await project.tsc(["--strict", "--noEmit", "--target", "es2022", ...options, file]);
+  });
+}

@@ -1,0 +1,134 @@
+// Rules of the repository itself. A failure says where, and what to do.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { ROOT } from "../support/consumer.mjs";
+
+/** The files git knows, but for those a working tree has deleted. */
+const files = execFileSync("git", ["ls-files", "-z"], { cwd: ROOT, encoding: "utf8" }).split("\0").filter(Boolean);
+
+const read = (file) => {
+  try {
+    return readFileSync(join(ROOT, file), "utf8");
+  } catch (error) {
+    if (error.code === "ENOENT" || error.code === "EISDIR") return "";
+    throw error;
+  }
+};
+
+/** `file:line: text` for each line of the files that matches. */
+const grep = (pattern, among = files) =>
+  among.flatMap((file) =>
+    read(file)
+      .split("\n")
+      .flatMap((line, i) => (pattern.test(line) ? [`${file}:${i + 1}: ${line.trim().slice(0, 120)}`] : [])),
+  );
+
+const none = (found, advice) => assert.deepEqual(found, [], `${advice}:\n${found.join("\n")}`);
+
+test("one version everywhere: the one in the root Cargo.toml", () => {
+  const root = read("Cargo.toml");
+  const version = /\[workspace\.package\][^[]*?\nversion = "([^"]+)"/.exec(root)[1];
+  const stated = new Map([
+    ["package.json", JSON.parse(read("package.json")).version],
+    ["package-lock.json", JSON.parse(read("package-lock.json")).version],
+    ["package-lock.json, root package", JSON.parse(read("package-lock.json")).packages[""].version],
+    ["CHANGELOG.md, newest heading", /^## (?!Unreleased)\[?v?([\d.]+)/m.exec(read("CHANGELOG.md"))?.[1]],
+  ]);
+  for (const [, name, requirement] of root.matchAll(/^(switchgear-\w+) = \{ path = .*version = "([^"]+)"/gm)) {
+    stated.set(`Cargo.toml, workspace dependency ${name}`, requirement);
+  }
+  const lock = read("Cargo.lock");
+  const manifests = files.filter((file) => file.endsWith("Cargo.toml") && file !== "Cargo.toml");
+  assert.ok(manifests.length > 0);
+  for (const manifest of manifests) {
+    const text = read(manifest);
+    assert.match(text, /^version\.workspace = true$/m, `${manifest}: write \`version.workspace = true\``);
+    const name = /^name = "([^"]+)"/m.exec(text)[1];
+    stated.set(`Cargo.lock, ${name}`, new RegExp(`name = "${name}"\nversion = "([^"]+)"`).exec(lock)?.[1]);
+  }
+  const different = [...stated].filter(([, found]) => found !== version).map(([where, found]) => `${where}: ${found}`);
+  none(different, `the version is ${version} (Cargo.toml, [workspace.package]); bring these in step`);
+});
+
+test("no path of one machine", () => {
+  // Put together here, so that this file does not match itself.
+  const folders = ["work", "root", "home", "Users", "farm"].join("|");
+  none(grep(new RegExp(`(?<![\\w.}*-])/(?:${folders})/|/tmp/contract`)), "make these relative");
+});
+
+test("no registry host", () => {
+  const hosts = [
+    ["registry", "npmjs", "org"],
+    ["index", "crates", "io"],
+    ["static", "crates", "io"],
+    ["pypi", "org"],
+    ["files", "pythonhosted", "org"],
+    ["deb", "debian", "org"],
+  ].map((parts) => parts.join("\\."));
+  none(grep(new RegExp(`//(?:[\\w-]+\\.)*(?:${hosts.join("|")})`)), "name packages, not the host they come from");
+});
+
+test("nothing generated is committed", () => {
+  const generated = files.filter(
+    (file) =>
+      /(?:^|\/)(?:node_modules|target|dist|\.cache)\//.test(file) || /\.(?:node|tgz|so|wasm|rdb|log)$/.test(file),
+  );
+  none(generated, "git rm --cached these");
+});
+
+test("no skipped test, no unfinished mark", () => {
+  const code = files.filter(
+    (file) => /\.(?:rs|ts|mts|mjs|js|lua|sh|py)$/.test(file) && !file.startsWith("tests/repo/"),
+  );
+  none(
+    grep(
+      /\b(?:TODO|FIXME|XXX)\b|\btodo!|\bunimplemented!|#\[ignore|\b(?:it|test|describe)\.(?:skip|todo|only)\b|@ts-ignore|@ts-nocheck/,
+      code,
+    ),
+    "finish these, or take them out",
+  );
+});
+
+test("each lint exception carries its reason", () => {
+  const rust = files.filter((file) => file.endsWith(".rs"));
+  const bare = rust.flatMap((file) =>
+    [...read(file).matchAll(/#!?\[(?:allow|expect)\(([^\]]*)\)\]/g)]
+      .filter(([, inside]) => !/reason\s*=/.test(inside))
+      .map(([whole]) => `${file}: ${whole}`),
+  );
+  none(bare, 'write `#[expect(lint, reason = "...")]`');
+  const biome = grep(
+    /biome-ignore(?!.*: \S)/,
+    files.filter((file) => /\.(?:ts|mts|mjs|js)$/.test(file) && !file.startsWith("tests/repo/")),
+  );
+  none(biome, "write `// biome-ignore group/rule: reason`");
+});
+
+test("core and lua forbid unsafe code and link no std", () => {
+  for (const file of ["core/src/lib.rs", "lua/lib.rs"]) {
+    assert.match(read(file), /^#!\[forbid\(unsafe_code\)\]$/m, file);
+    assert.match(read(file), /^#!\[no_std\]$/m, file);
+  }
+});
+
+test("the licences and the authors are named alike", () => {
+  assert.match(read("LICENSE-MIT"), /Copyright \(c\) \d{4} The Switchgear authors/);
+  assert.match(read("LICENSE-APACHE"), /Copyright \d{4} The Switchgear authors/);
+  assert.equal(JSON.parse(read("package.json")).license, "MIT OR Apache-2.0");
+  assert.match(read("Cargo.toml"), /^license = "MIT OR Apache-2.0"$/m);
+});
+
+test("each link between documents leads somewhere", () => {
+  const dead = files
+    .filter((file) => file.endsWith(".md"))
+    .flatMap((file) =>
+      [...read(file).matchAll(/\]\((?!\w+:)([^)#\s]+)(?:#[^)]*)?\)/g)]
+        .map(([, target]) => join(file, "..", target).replace(/\/$/, ""))
+        .filter((target) => !files.some((known) => known === target || known.startsWith(`${target}/`)))
+        .map((target) => `${file}: ${target}`),
+    );
+  none(dead, "these lead nowhere");
+});
