@@ -4,9 +4,6 @@ import { measureLocal } from "./local.mjs";
 import { median, ratio } from "./measure.mjs";
 import { measureRedis } from "./redis.mjs";
 
-// An exit, not a death by signal: redis-server is then stopped.
-for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
-
 console.log(`Node ${process.version}, ${cpus().length} cores (${cpus()[0].model}). Medians over interleaved rounds.`);
 
 const local = await measureLocal();

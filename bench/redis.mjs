@@ -2,7 +2,7 @@
 // that any script costs, and beside the scheme of two scripts a call.
 import { Redis } from "ioredis";
 import { DistributedCircuitBreaker, RedisStore } from "switchgear/redis";
-import { startRedis } from "../tests/support/redis-server.mjs";
+import { startServer } from "../tests/support/servers.mjs";
 import { measure } from "./measure.mjs";
 import { twoScriptsBreaker } from "./two-scripts.mjs";
 
@@ -15,7 +15,7 @@ async function healthy() {
 
 /** Times of one call in ns, per task and round, and the commands that one guarded success sends. */
 export async function measureRedis() {
-  const redis = await startRedis({ port: true });
+  const redis = await startServer();
   const client = new Redis(redis.url);
   try {
     const breaker = new DistributedCircuitBreaker("bench", new RedisStore(client, { timeoutMs: 5000 }));

@@ -4,9 +4,9 @@ import { CircuitBreaker } from "switchgear";
 import { DistributedCircuitBreaker, RedisStore } from "switchgear/redis";
 import { guardedCall, POLICY } from "./call.mjs";
 
-const [instance, redisPath, url, shared] = process.argv.slice(2);
+const [instance, redisUrl, url, shared] = process.argv.slice(2);
 
-const client = new Redis({ path: redisPath });
+const client = new Redis(redisUrl);
 // The deadline is ten times the default: how busy this machine is shall not decide what the demo shows.
 const store = new RedisStore(client, { instance, timeoutMs: 1000 });
 const breaker =

@@ -3,7 +3,7 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { startRedis } from "../tests/support/redis-server.mjs";
+import { startServer } from "../tests/support/servers.mjs";
 import { POLICY } from "./call.mjs";
 import { startDependency } from "./dependency.mjs";
 import { ms, startReport } from "./report.mjs";
@@ -13,7 +13,7 @@ const CALL_EVERY_MS = 100;
 /** Plays part 2 and says whether its claims held. `notShared`: each process has a breaker of its own, for comparison. */
 export async function playFleet({ notShared = false } = {}) {
   const report = startReport("2. Three processes, one circuit `billing` in Redis, the same policy");
-  const redis = await startRedis();
+  const redis = await startServer();
   const dependency = await startDependency();
   report.line("redis", `redis-server runs, process ${redis.pid}`);
 
@@ -22,7 +22,7 @@ export async function playFleet({ notShared = false } = {}) {
     changes.push(change);
     report.change(change);
   };
-  const start = (name) => startProcess(name, [redis.path, dependency.url, notShared ? "alone" : "shared"], onChange);
+  const start = (name) => startProcess(name, [redis.url, dependency.url, notShared ? "alone" : "shared"], onChange);
   const fleet = await Promise.all(["A", "B", "C"].map(start));
   const [a, b, c] = fleet;
   report.line("fleet", `processes ${fleet.map(({ name, pid }) => `${name} ${pid}`).join(", ")}`);

@@ -11,9 +11,6 @@ import { playFleet } from "./fleet.mjs";
 const { values } = parseArgs({
   options: { "without-breaker": { type: "boolean" }, "not-shared": { type: "boolean" } },
 });
-// An exit, not a death by signal: whatever was started (redis-server) is then stopped.
-for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
-
 const alone = await playAlone({ withoutBreaker: values["without-breaker"] });
 const fleet = await playFleet({ notShared: values["not-shared"] });
 

@@ -8,7 +8,7 @@ import { createServer } from "node:http";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { installPackage, ROOT } from "../support/consumer.mjs";
-import { startRedis } from "../support/redis-server.mjs";
+import { startServer } from "../support/servers.mjs";
 import { examplesIn, promisedOutput, shapeOf } from "./examples.mjs";
 
 const documents = execFileSync("git", ["ls-files", "*.md"], { cwd: ROOT, encoding: "utf8" })
@@ -21,7 +21,7 @@ let http;
 before(async () => {
   [project, redis] = await Promise.all([
     installPackage({ tools: ["ioredis", "redis", "iovalkey", "@types"], build: false }),
-    startRedis({ port: true }),
+    startServer(),
   ]);
   http = createServer((request, response) => response.end(JSON.stringify({ path: request.url }))).listen(
     0,
