@@ -65,4 +65,5 @@ wait -n -p first "$rust" "$node" || stop_lanes
 [ "$first" = "$rust" ] && second=$node || second=$rust
 wait "$second" || stop_lanes
 step "vectors" scripts/vectors.sh || finish 1
+step "runners of the vectors" node --test --test-reporter=spec tests/runners/ || finish 1
 finish 0
