@@ -42,7 +42,12 @@ const RUN = {
   rust: (_, name) => assert.match(name, /^(?:core|lua)\//, "only core/README.md and lua/README.md are run by rustdoc"),
   // Output and data: not code. The demo's timeline is held to the demo by demo/demo.test.mjs.
   text: () => {},
-  json: (example) => JSON.parse(example.code),
+  // A vector is run by every runner.
+  json: async (example) => {
+    if (!("steps" in JSON.parse(example.code))) return;
+    await project.write("example.json", example.code);
+    execFileSync("scripts/vectors.sh", [join(project.folder, "example.json")], { cwd: ROOT, stdio: "pipe" });
+  },
 };
 
 for (const document of documents) {

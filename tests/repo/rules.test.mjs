@@ -56,7 +56,7 @@ test("one version everywhere: the one in the root Cargo.toml", () => {
 test("no path of one machine", () => {
   // Put together here, so that this file does not match itself.
   const folders = ["work", "root", "home", "Users", "farm"].join("|");
-  none(grep(new RegExp(`(?<![\\w.}*-])/(?:${folders})/|/tmp/contract`)), "make these relative");
+  none(grep(new RegExp(`(?<![\\w.}*-])/(?:${folders})/|/tmp/contrac[t]`)), "make these relative");
 });
 
 test("no registry host", () => {
