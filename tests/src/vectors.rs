@@ -360,7 +360,7 @@ pub fn run<M: Machine>(
         let name = &loaded.vector.name;
         let failures = match start(&loaded.vector.config) {
             Ok(mut machine) => run_one(&loaded.vector, &mut machine),
-            Err(error) => vec![error],
+            Err(error) => vec![format!("cannot start: {error}")],
         };
         let more = failures.len().saturating_sub(LISTED_PER_VECTOR);
         let listed = failures.into_iter().take(LISTED_PER_VECTOR);
