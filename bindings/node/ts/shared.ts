@@ -80,8 +80,8 @@ interface Ask {
 
 /** The low values of what the engine answers. */
 const GRANTED_CLOSED = 1;
-export const GRANTED_PROBE = 2;
-export const GRANTED_BYPASS = 3;
+const GRANTED_PROBE = 2;
+const GRANTED_BYPASS = 3;
 const GRANTED_UNASKED = 4;
 const REFUSED_OPEN = 5;
 const REFUSED_HALF_OPEN = 6;
@@ -119,6 +119,14 @@ export type Admission = Grant | Refused | StoreError;
 
 /** Whether an outcome counted. An outcome that the store did not take did not. */
 export type SharedSettlement = "applied" | "stale";
+
+/** The manual operations. */
+export type ControlOperation = "reset" | "trip" | "forceOpen" | "disable";
+
+/** Whether a permit holds a slot of a half-open circuit. */
+export function isProbe(grant: Grant): boolean {
+  return grant.kind === GRANTED_PROBE;
+}
 
 /** What a circuit tells its breaker. */
 export type OnTransition = (transition: NativeTransition) => void;
@@ -184,7 +192,7 @@ export class SharedCircuit {
   }
 
   /** Does a manual operation; the error is why it was not done. */
-  async control(operation: "reset" | "trip" | "forceOpen" | "disable", forMs?: FieldValue): Promise<StoreError | null> {
+  async control(operation: ControlOperation, forMs?: FieldValue): Promise<StoreError | null> {
     const now = this.clock();
     this.checked(() => this.engine[operation](now, forMs));
     const answer = await this.converse(now);

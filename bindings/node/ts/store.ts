@@ -1,5 +1,6 @@
 import { hostname } from "node:os";
 import { type RedisCommands, type Send, sendThrough } from "./clients";
+import { monotonicNow } from "./clock";
 import { checkedTimeout, onlyOptions, optionsObject, outOfRange } from "./config";
 import { Deadlines } from "./deadlines";
 import { fromNative } from "./error";
@@ -98,7 +99,10 @@ export interface Connection {
   readonly send: Send;
   readonly prefix: string;
   readonly timeoutMs: number;
+  /** The time that goes into commands. */
   readonly clock: () => number;
+  /** The time that calls are measured with: the wall clock may step, so that is another one. */
+  readonly stopwatch: () => number;
   readonly instance: string;
   readonly deadlines: Deadlines;
   readonly events: Emitter<StoreEvents>;
@@ -117,7 +121,7 @@ function connect(client: unknown, options: unknown): Connection {
     send,
     prefix: prefix === undefined ? native().defaultPrefix() : checkedPrefix(prefix),
     timeoutMs: ms,
-    clock: clock === undefined ? Date.now : checkedClock(clock),
+    ...checkedClock(clock),
     instance: instance === undefined ? hostname() : checkedInstance(instance),
     deadlines: new Deadlines(ms),
     events: new Emitter<StoreEvents>(["storeError", "configMismatch"]),
@@ -133,10 +137,10 @@ function checkedPrefix(prefix: unknown): string {
   return prefix as string;
 }
 
-function checkedClock(clock: unknown): () => number {
-  if (clock === "system") return Date.now;
+function checkedClock(clock: unknown): Pick<Connection, "clock" | "stopwatch"> {
+  if (clock === undefined || clock === "system") return { clock: Date.now, stopwatch: monotonicNow };
   if (typeof clock !== "function") throw outOfRange("clock", "'system' or a function", clock);
-  return clock as () => number;
+  return { clock: clock as () => number, stopwatch: clock as () => number };
 }
 
 function checkedInstance(instance: unknown): string {

@@ -1,0 +1,433 @@
+import {
+  type CallRules,
+  type CheckedCall,
+  checkedCall,
+  checkedFn,
+  countsAsFailure,
+  type Ending,
+  failureText,
+  type Outcome,
+  read,
+  refused,
+  run,
+  type Settle,
+} from "./call";
+import {
+  checkedName,
+  describe,
+  fieldValue,
+  type HostPolicy,
+  onlyOptions,
+  optionsObject,
+  type PolicyKind,
+  readPolicy,
+} from "./config";
+import { ConfigError, refusal, StoreError, StoreUnavailableError } from "./error";
+import { callEvent, Emitter, EVENT_NAMES } from "./events";
+import { guardWith } from "./guard";
+import { FAILURE, type FieldValue, type NativeTransition, native, RELEASE, SUCCESS } from "./native";
+import {
+  type Admission,
+  type ControlOperation,
+  Grant,
+  isProbe,
+  SharedCircuit,
+  type SharedConfig,
+  type SharedSettlement,
+} from "./shared";
+import { type SharedPermit, SharedSettleOnce } from "./shared-permit";
+import { type Connection, connectionOf, type RedisStore } from "./store";
+import type {
+  Awaitable,
+  Breaker,
+  CallOptions,
+  CircuitBreakerPolicy,
+  Events,
+  Refusal,
+  Settled,
+  Snapshot,
+  State,
+} from "./types";
+
+/** What a shared breaker adds to the policy. */
+export interface SharedOptions {
+  /**
+   * What an admission answers while the store does not: `fail-closed`, it is refused with {@link StoreUnavailableError};
+   * `fail-open`, the call goes ahead unguarded and its outcome counts nowhere.
+   * @defaultValue `'fail-closed'`
+   */
+  onStoreFailure?: "fail-closed" | "fail-open";
+  /**
+   * How long an idle circuit is remembered, in milliseconds; at least twice the longest duration of the policy plus
+   * 60 000, so that an idle open circuit comes back through a probe. A circuit that an operator holds open or has
+   * switched off is remembered until he changes his mind.
+   * @defaultValue 86 400 000 (24 hours), or the least that is valid where that is more
+   */
+  idleTtlMs?: number;
+}
+
+/**
+ * A policy that was read already, and whom its breakers report to: how a group makes its members.
+ * @internal
+ */
+export class PreparedSharedPolicy {
+  constructor(
+    readonly config: SharedConfig,
+    readonly host: HostPolicy,
+    readonly outer?: Emitter,
+    readonly closedChanged?: (breaker: DistributedCircuitBreaker, closed: boolean) => void,
+  ) {}
+}
+
+/**
+ * The options of a shared breaker: its policy and {@link SharedOptions}.
+ * @internal
+ */
+export const SHARED_POLICY: PolicyKind<SharedConfig> = {
+  host: [],
+  core: ["onStoreFailure", "idleTtlMs"],
+  build: (layers) => new (native().SharedConfig)(layers),
+};
+
+/**
+ * Guards the calls to one dependency, together with every process that has a breaker of this name on the same store: they
+ * trip together, and in a half-open circuit no more than `halfOpenMaxCalls` probes run in the whole fleet.
+ *
+ * An admission takes one round trip (two around a half-open period), a success under `rolling` none, a failure and the
+ * outcome of a probe one. Each waits at most the store's `timeoutMs`.
+ *
+ * @example
+ * ```ts
+ * const store = new RedisStore(redis);
+ * const breaker = new DistributedCircuitBreaker("billing", store, { failureThreshold: 5 });
+ * await breaker.execute(() => billing.charge(order), { fallback: (refusal) => queued(order) });
+ * ```
+ */
+export class DistributedCircuitBreaker implements Breaker {
+  /** The circuit's name. */
+  readonly name: string;
+
+  private readonly host: HostPolicy;
+  private readonly circuit: SharedCircuit;
+  private readonly connection: Connection;
+  private readonly rules: CallRules;
+  private readonly events: Emitter;
+  private readonly closedChanged: PreparedSharedPolicy["closedChanged"];
+  private lastFailure: string | null = null;
+
+  /**
+   * Asks nothing of the store and changes nothing there.
+   *
+   * @param name - the circuit's name, the same in the whole fleet: 1 to 512 bytes of UTF-8 without control characters
+   * @param store - where the circuit is kept
+   * @param policy - how it behaves; every option has a default. `clock` replaces the store's clock for this circuit.
+   * @throws {@link NameError}; {@link ConfigError} naming the option, the value and what is valid
+   */
+  constructor(name: string, store: RedisStore, policy?: CircuitBreakerPolicy & SharedOptions) {
+    this.name = checkedName(name);
+    this.connection = checkedStore(store);
+    const given: PreparedSharedPolicy =
+      (policy as unknown) instanceof PreparedSharedPolicy
+        ? (policy as unknown as PreparedSharedPolicy)
+        : preparedShared(policy);
+    this.host = given.host;
+    this.closedChanged = given.closedChanged;
+    this.events = new Emitter<Events>(EVENT_NAMES, given.outer);
+    this.rules = {
+      circuit: this.name,
+      host: this.host,
+      now: this.host.clock ?? this.connection.stopwatch,
+      timed: () => this.host.slowCallMs !== undefined || !this.events.quiet(),
+    };
+    this.circuit = new SharedCircuit(
+      this.name,
+      this.connection,
+      given.config,
+      this.host.clock ?? this.connection.clock,
+      (transition) => this.changed(transition),
+    );
+  }
+
+  /**
+   * Runs a function if the circuit lets it through, once, and settles its outcome.
+   *
+   * What the function gives may be a value, a promise or a lazy thenable, whose `then` is called once. A generator or
+   * async generator object is guarded until it ends. The function gets a signal if there is a timeout or a caller's signal.
+   *
+   * @returns what the function gives; what the fallback gives, where it steps in
+   * @throws the function's own error; {@link CircuitOpenError} if it was refused; {@link StoreUnavailableError} if the
+   * store did not answer under `fail-closed`; {@link CallTimeoutError}; {@link ConfigError} for the options;
+   * {@link TimeError} if the clock fails. All as rejections. A store that does not take the outcome hides nothing of it.
+   */
+  async execute<T>(fn: (signal?: AbortSignal) => Awaitable<T>, options?: CallOptions<T>): Promise<T> {
+    checkedFn(fn);
+    return this.enter(fn, checkedCall(options, this.host), NO_ARGS) as Promise<T>;
+  }
+
+  /**
+   * An async function like the one given, with its name and `this`, each call of which is guarded. Async generator
+   * functions are guarded from the first step to the end. The fallback gets the error, then the arguments.
+   *
+   * @throws {@link ConfigError}; TypeError if `fn` is no function, or a generator function: each step of it would have to
+   * wait for the store
+   */
+  guard<A extends unknown[], R extends AsyncGenerator>(
+    fn: (...args: A) => R,
+    options?: CallOptions<Awaited<R>, A>,
+  ): (...args: A) => R;
+  guard<A extends unknown[], R>(
+    fn: (...args: A) => R,
+    options?: CallOptions<Awaited<R>, A>,
+  ): (...args: A) => Promise<Awaited<R>>;
+  guard(fn: (...args: never[]) => unknown, options?: CallOptions<never, never>): (...args: never[]) => unknown {
+    checkedFn(fn);
+    if (Object.prototype.toString.call(fn) === "[object GeneratorFunction]") {
+      throw new TypeError(`a shared circuit (\`${this.name}\`) cannot guard a sync generator: use an async one`);
+    }
+    const call = checkedCall(options, this.host);
+    const enter = (body: () => unknown, args: readonly unknown[]) => this.enter(body, call, args);
+    return guardWith(fn as (...args: unknown[]) => unknown, call, this.rules, {
+      enter,
+      enterSync: enter,
+      admit: () => this.admitOrObserve(),
+    });
+  }
+
+  /**
+   * Asks for one call by hand: whether it may go ahead. In a half-open circuit it takes a slot. Follow with
+   * {@link recordSuccess}, {@link recordFailure} or {@link release}; {@link acquire} is safer, for its permit knows which
+   * call it belongs to. While the store does not answer: `false` under `fail-closed`, `true` under `fail-open`.
+   *
+   * @throws {@link TimeError} if the clock fails
+   */
+  async canExecute(): Promise<boolean> {
+    const admission = await this.circuit.admit();
+    if (admission instanceof Grant) return true;
+    this.tellRefused(admission);
+    return this.host.observe;
+  }
+
+  /** Reports that a call succeeded. Whether that counted; what the store does not take does not. */
+  async recordSuccess(): Promise<Settled> {
+    return this.settleByHand(null, "success", undefined);
+  }
+
+  /**
+   * Reports that a call failed. Whether that counted; what the store does not take does not.
+   * @param error - what went wrong: `isFailure` then decides whether it counts
+   */
+  async recordFailure(error?: unknown): Promise<Settled> {
+    return this.settleByHand(null, "failure", error);
+  }
+
+  /** Reports that a call ended neutrally. Whether that counted; what the store does not take does not. */
+  async release(): Promise<Settled> {
+    return this.settleByHand(null, "ignored", undefined);
+  }
+
+  /**
+   * Asks for one call by hand, and gives the permit to settle it with.
+   * @throws {@link CircuitOpenError} if it was refused; {@link StoreUnavailableError} if the store did not answer under
+   * `fail-closed`; {@link TimeError} if the clock fails
+   */
+  async acquire(): Promise<SharedPermit> {
+    const admission = await this.circuit.admit();
+    if (admission instanceof Grant) {
+      return new SharedSettleOnce(isProbe(admission), (outcome, error) => this.settleByHand(admission, outcome, error));
+    }
+    const error = this.tellRefused(admission);
+    if (!this.host.observe) throw error;
+    return new SharedSettleOnce(false, async () => "stale");
+  }
+
+  /**
+   * The state as callers see it: forced open reads `open`, disabled reads `closed`. Changes nothing.
+   * @throws {@link StoreUnavailableError}; {@link TimeError} if the clock fails
+   */
+  async getState(): Promise<State> {
+    return (await this.getSnapshot()).state;
+  }
+
+  /**
+   * Everything the store knows of the circuit. Changes nothing.
+   * @throws {@link StoreUnavailableError}; {@link TimeError} if the clock fails
+   */
+  async getSnapshot(): Promise<Snapshot> {
+    const snapshot = await this.circuit.snapshot();
+    if (snapshot instanceof StoreError) throw new StoreUnavailableError(this.name, snapshot);
+    return snapshot;
+  }
+
+  /**
+   * Closes the circuit for the whole fleet and forgets everything; outcomes of calls already running no longer count.
+   * @throws {@link StoreUnavailableError}; {@link TimeError} if the clock fails
+   */
+  async reset(): Promise<void> {
+    await this.control("reset");
+  }
+
+  /**
+   * Opens the circuit for the whole fleet now, also when it is open already; it recovers as usual.
+   * @param o - `forMs`: how long it stays open, in milliseconds; by default as long as after any other trip
+   * @throws {@link ConfigError} for the option; {@link StoreUnavailableError}; {@link TimeError} if the clock fails
+   */
+  async trip(o?: { forMs?: number }): Promise<void> {
+    let forMs: unknown;
+    if (o !== undefined) {
+      const given = optionsObject("options", o);
+      onlyOptions(given, ["forMs"]);
+      forMs = given.forMs;
+    }
+    await this.control("trip", forMs === undefined ? undefined : fieldValue("forMs", forMs));
+  }
+
+  /**
+   * Refuses every call of the whole fleet until {@link reset} or {@link trip}.
+   * @throws {@link StoreUnavailableError}; {@link TimeError} if the clock fails
+   */
+  async forceOpen(): Promise<void> {
+    await this.control("forceOpen");
+  }
+
+  /**
+   * Admits every call of the whole fleet and counts none until {@link reset} or {@link trip}.
+   * @throws {@link StoreUnavailableError}; {@link TimeError} if the clock fails
+   */
+  async disable(): Promise<void> {
+    await this.control("disable");
+  }
+
+  /**
+   * Listens to an event of this process, which is told after the fact and in order. A listener may call the breaker; one
+   * that throws harms nothing and is reported once, as a process warning.
+   *
+   * @returns a function that stops listening
+   * @throws TypeError for an unknown event or a listener that is no function
+   */
+  on<K extends keyof Events>(event: K, fn: (e: Events[K]) => void): () => void {
+    return this.events.on(event, fn);
+  }
+
+  private async enter(
+    fn: (signal?: AbortSignal) => unknown,
+    call: CheckedCall,
+    args: readonly unknown[],
+  ): Promise<unknown> {
+    // The caller gave up before it began: the function is not run, and no slot is taken.
+    if (isCancelled(call)) {
+      this.tell(cancelled(call));
+      throw call.signal?.reason;
+    }
+    const settle = await this.admitOrObserve();
+    if (typeof settle !== "function") return refused(settle, call, args);
+    // ... or while the store was asked: then there may be a slot to give back.
+    if (isCancelled(call)) {
+      await settle(cancelled(call));
+      throw call.signal?.reason;
+    }
+    return run(fn, call, this.rules, settle, args);
+  }
+
+  /**
+   * How a call that goes ahead is settled, or why it does not. Under `observe` every call goes ahead; one that would have
+   * been refused has been told as refused, and that is all that is said and counted of it.
+   */
+  private async admitOrObserve(): Promise<Settle | Refusal> {
+    const admission = await this.circuit.admit();
+    if (admission instanceof Grant) return (ending) => this.settled(admission, ending);
+    const error = this.tellRefused(admission);
+    return this.host.observe ? ignoreEnding : error;
+  }
+
+  private settled(grant: Grant, ending: Ending): void | Promise<void> {
+    const settling = this.count(grant, ending);
+    return typeof settling === "string" ? undefined : settling.then(ignoreEnding);
+  }
+
+  private async settleByHand(grant: Grant | null, outcome: Outcome, error: unknown): Promise<Settled> {
+    const neutral = outcome === "failure" && error !== undefined && !countsAsFailure(error, this.host);
+    return this.count(grant, { outcome: neutral ? "ignored" : outcome, error, durationMs: null, reason: null });
+  }
+
+  /** Counts an ending, at once where the store need not hear of it, and tells the listeners. */
+  private count(grant: Grant | null, ending: Ending): SharedSettlement | Promise<SharedSettlement> {
+    const before = this.lastFailure;
+    // Before it trips: the listeners of the trip may be refused already, and want to know why.
+    if (ending.outcome === "failure") this.lastFailure = ending.reason ?? failureText(ending.error);
+    const told = (settlement: SharedSettlement) => {
+      if (ending.outcome === "failure" && settlement === "stale") this.lastFailure = before;
+      this.tell(ending);
+      return settlement;
+    };
+    const settling = this.circuit.settle(grant, CODES[ending.outcome]);
+    return typeof settling === "string" ? told(settling) : settling.then(told);
+  }
+
+  private tell({ outcome, error, durationMs }: Ending): void {
+    if (this.events.hears(outcome)) this.events.emit(outcome, callEvent(this.name, this.now(), durationMs, error));
+  }
+
+  private tellRefused(admission: Exclude<Admission, Grant>): Refusal {
+    const error = this.refusal(admission);
+    if (this.events.hears("refused")) this.events.emit("refused", callEvent(this.name, this.now(), null, error));
+    return error;
+  }
+
+  private refusal(admission: Exclude<Admission, Grant>): Refusal {
+    if (admission instanceof StoreError) return new StoreUnavailableError(this.name, admission);
+    const { state, retryAfterMs } = admission;
+    const { lastFailure } = this;
+    return refusal({ circuit: this.name, state, retryAfterMs, lastFailure }, this.host.refusalStack);
+  }
+
+  private async control(operation: ControlOperation, forMs?: FieldValue): Promise<void> {
+    const error = await this.circuit.control(operation, forMs);
+    if (error !== null) throw new StoreUnavailableError(this.name, error);
+  }
+
+  private now(): number {
+    return read(this.host.clock ?? this.connection.clock) ?? Date.now();
+  }
+
+  private changed({ from, to, at, failures, openMs, reason }: NativeTransition): void {
+    if (to === "closed") this.lastFailure = null;
+    this.closedChanged?.(this, to === "closed");
+    if (!this.events.hears("stateChange")) return;
+    const change = { circuit: this.name, fromState: from, toState: to, at, failures, openMs, reason };
+    this.events.emit("stateChange", { ...change, source: "local", instance: this.connection.instance });
+  }
+}
+
+/**
+ * The inside of what was given as a store.
+ * @throws {@link ConfigError}
+ * @internal
+ */
+export function checkedStore(store: unknown): Connection {
+  const connection = connectionOf(store);
+  if (connection !== undefined) return connection;
+  const shown = describe(store);
+  throw new ConfigError(`\`store\` must be a RedisStore (new RedisStore(client)), got \`${shown}\``, "store", shown);
+}
+
+/** @internal */
+export function preparedShared(policy: unknown): PreparedSharedPolicy {
+  const { config, host } = readPolicy([policy], SHARED_POLICY);
+  return new PreparedSharedPolicy(config, host);
+}
+
+const NO_ARGS: readonly unknown[] = [];
+
+const CODES: Readonly<Record<Outcome, number>> = { success: SUCCESS, failure: FAILURE, ignored: RELEASE };
+
+function isCancelled(call: CheckedCall): boolean {
+  return call.signal?.aborted === true;
+}
+
+function cancelled(call: CheckedCall): Ending {
+  return { outcome: "ignored", error: call.signal?.reason, durationMs: null, reason: null };
+}
+
+function ignoreEnding(): void {
+  // Told as refused, see `observe`; or nobody wants to know whether it counted.
+}
