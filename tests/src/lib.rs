@@ -3,4 +3,5 @@
 pub mod core_runners;
 pub mod lua;
 pub mod servers;
+pub mod situations;
 pub mod vectors;

@@ -6,13 +6,15 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::env;
+use std::str::FromStr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config as RunnerConfig, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 use redis::Connection;
 use switchgear_core::{
-    CircuitBreaker, Config, Decision, Millis, Outcome, Permit, Reason, Settlement, Snapshot, State, Transition, Value,
+    CircuitBreaker, Config, Decision, Millis, Naming, Outcome, Permit, Reason, Settlement, Snapshot, State, Transition,
+    Value,
 };
 use switchgear_lua::SCRIPTS;
 use switchgear_tests::lua::{Call, LuaPermit, PermitKind, Reply, Wire, call_id, read_snapshot};
@@ -165,7 +167,7 @@ fn steps() -> impl Strategy<Value = Vec<(Tick, Op)>> {
 }
 
 impl Timeline {
-    fn config(&self) -> Config {
+    fn config(&self) -> Result<Config, String> {
         let values: Vec<(&str, Value)> = self
             .fields
             .iter()
@@ -174,7 +176,7 @@ impl Timeline {
                 Field::Word(word) => (name, Value::Text(word)),
             })
             .collect();
-        Config::build(switchgear_core::Naming::Camel, &[&values]).expect("the strategies make valid configurations")
+        Config::build(Naming::Camel, &[&values]).map_err(|error| error.to_string())
     }
 }
 
@@ -216,14 +218,14 @@ enum CoreAnswer {
 /// A permit not yet used, on both sides.
 type Kept = (Permit, LuaPermit);
 
-fn run_core(timeline: &Timeline, wire: &Wire, config: &Config) -> Vec<Expected> {
+fn run_core(timeline: &Timeline, wire: &Wire, config: &Config) -> Result<Vec<Expected>, String> {
     let mut breaker = CircuitBreaker::new(config.clone());
     let mut kept: Vec<Kept> = Vec::new();
     let mut now = timeline.start;
     let mut expected = Vec::new();
     for (number, &(tick, op)) in (1..).zip(&timeline.steps) {
         now = tick.from(now, config);
-        let at = Millis::new(now).expect("ticks stay within the range of times");
+        let at = Millis::new(now).map_err(|error| error.to_string())?;
         let id = call_id(number);
         let mut calls = Vec::new();
         let (answer, transition) = match op {
@@ -256,7 +258,7 @@ fn run_core(timeline: &Timeline, wire: &Wire, config: &Config) -> Vec<Expected> 
             }
             Op::Reset => control(&mut calls, wire, now, "reset", None, breaker.reset(at)),
             Op::Trip(for_ms) => {
-                let transition = breaker.trip(at, for_ms).expect("the strategies make valid durations");
+                let transition = breaker.trip(at, for_ms).map_err(|error| error.to_string())?;
                 control(&mut calls, wire, now, "trip", for_ms, transition)
             }
             Op::ForceOpen => control(&mut calls, wire, now, "force-open", None, breaker.force_open(at)),
@@ -266,7 +268,7 @@ fn run_core(timeline: &Timeline, wire: &Wire, config: &Config) -> Vec<Expected> 
         let place = format!("step {number}: {op:?} at {now}");
         expected.push(Expected { place, calls, answer, transition, snapshot: breaker.snapshot(at) });
     }
-    expected
+    Ok(expected)
 }
 
 fn control(
@@ -409,9 +411,9 @@ impl Seen {
 }
 
 fn run_timeline(timeline: &Timeline, name: &str, connection: &mut Connection, seen: &mut Seen) -> Result<(), String> {
-    let config = timeline.config();
+    let config = timeline.config()?;
     let wire = Wire::new(name, &config);
-    let expected = run_core(timeline, &wire, &config);
+    let expected = run_core(timeline, &wire, &config)?;
     let mut pipeline = redis::pipe();
     for call in expected.iter().flat_map(|step| &step.calls) {
         pipeline.add_command(call.by_sha());
@@ -427,16 +429,16 @@ fn run_timeline(timeline: &Timeline, name: &str, connection: &mut Connection, se
     Ok(())
 }
 
-fn given(variable: &str) -> Option<u64> {
-    let text = env::var(variable).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{variable} must be a whole number, got `{text}`")))
+fn given<T: FromStr>(variable: &str) -> Result<Option<T>, String> {
+    let Ok(text) = env::var(variable) else { return Ok(None) };
+    text.parse().map(Some).map_err(|_| format!("{variable} must be a whole number, got `{text}`"))
 }
 
 #[test]
 fn core_and_lua_agree_on_random_timelines() {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock is past 1970");
-    let seed = given("SWITCHGEAR_SEED").unwrap_or_else(|| u64::from(now.subsec_nanos()) ^ now.as_secs());
-    let cases = given("SWITCHGEAR_TIMELINES").map_or(TIMELINES, |n| u32::try_from(n).expect("not that many"));
+    let seed = given("SWITCHGEAR_SEED").unwrap().unwrap_or_else(|| u64::from(now.subsec_nanos()) ^ now.as_secs());
+    let cases = given("SWITCHGEAR_TIMELINES").unwrap().unwrap_or(TIMELINES);
     println!("differential: SWITCHGEAR_SEED={seed}, {cases} timelines");
 
     let server = Server::start().unwrap();

@@ -1,0 +1,207 @@
+//! The table of scripts, and that both sides of the wire speak of the same things.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+
+use switchgear_core::shared::{Ask, Control, Script as EngineScript, Settle, SharedCircuit, SharedOptions};
+use switchgear_core::{Millis, Outcome, TripOn};
+use switchgear_lua::SCRIPTS;
+use switchgear_tests::lua::{Call, LuaPermit, PermitKind, ScriptId, Wire};
+use switchgear_tests::servers::{Server, ask, run};
+use switchgear_tests::situations::{Bench, START, Situation, TRIP_ON, config};
+
+const NONCE: u64 = 0x5317_c49e_a700_0000;
+
+#[test]
+fn the_table_is_in_the_engines_order() {
+    let table: Vec<&str> = SCRIPTS.iter().map(|script| script.name).collect();
+    let engine: Vec<&str> = EngineScript::ALL.iter().map(|script| script.as_str()).collect();
+    assert_eq!(table, engine);
+}
+
+#[test]
+fn the_digests_are_those_that_a_server_knows_the_scripts_by() {
+    let server = Server::start().unwrap();
+    let mut connection = server.connect().unwrap();
+    for script in &SCRIPTS {
+        let loaded: String = ask(&mut connection, &["SCRIPT", "LOAD", script.text]).unwrap();
+        assert_eq!(loaded, script.sha1, "{}", script.name);
+    }
+}
+
+#[test]
+fn no_script_reads_a_clock_or_draws_a_number() {
+    const FORBIDDEN: [&str; 6] = ["'TIME'", "math.random", "RANDOMKEY", "SRANDMEMBER", "os.", "#!"];
+    for script in &SCRIPTS {
+        for word in FORBIDDEN {
+            assert!(!script.text.contains(word), "{} contains {word}", script.name);
+        }
+    }
+}
+
+#[test]
+fn every_script_opens_with_its_purpose_keys_arguments_and_reply() {
+    for script in &SCRIPTS {
+        let file = std::fs::read_to_string(format!("{}/../lua/{}.lua", env!("CARGO_MANIFEST_DIR"), script.name));
+        let file = file.unwrap();
+        assert!(script.text.ends_with(&file), "{}: the table ships another text", script.name);
+        let head: Vec<&str> = file.lines().take_while(|line| line.starts_with("--")).collect();
+        for part in ["-- KEYS: ", "-- ARGV: ", "-- Reply: "] {
+            assert!(head.iter().any(|line| line.starts_with(part)), "{} lacks `{part}`", script.name);
+        }
+    }
+}
+
+/// The words of a command as MONITOR shows them; these commands hold no quotes.
+fn words(command: &str) -> Vec<&str> {
+    command.trim().trim_matches('"').split("\" \"").collect()
+}
+
+#[test]
+fn scripts_touch_no_key_that_they_were_not_given() {
+    let mut bench = Bench::start().unwrap();
+    for script in &SCRIPTS {
+        run(&mut bench.connection, &["SCRIPT", "LOAD", script.text]).unwrap();
+    }
+    let mut monitor = BufReader::new(TcpStream::connect(("127.0.0.1", bench.server.port())).unwrap());
+    monitor.get_mut().write_all(b"MONITOR\r\n").unwrap();
+    let mut line = String::new();
+    monitor.read_line(&mut line).unwrap();
+    assert_eq!(line, "+OK\r\n");
+
+    let mut calls_made = 0;
+    for trip_on in TRIP_ON {
+        for situation in Situation::ALL {
+            let calls = bench.prepare(situation, trip_on).unwrap().every_call().len();
+            for number in 0..calls {
+                let circuit = bench.prepare(situation, trip_on).unwrap();
+                bench.send(&circuit.every_call().swap_remove(number).1).unwrap();
+                calls_made += 1;
+            }
+        }
+    }
+    run(&mut bench.connection, &["ECHO", "no more calls"]).unwrap();
+
+    let (mut given, mut commands) = (BTreeSet::new(), 0);
+    for line in monitor.lines().map(Result::unwrap).take_while(|line| !line.contains("no more calls")) {
+        let (from, command) = line.split_once("] ").unwrap();
+        let words = words(command);
+        if words[0] == "EVALSHA" {
+            let keys: usize = words[2].parse().unwrap();
+            given = words[3..3 + keys].iter().map(|key| (*key).to_owned()).collect();
+        } else if from.ends_with("lua") {
+            let is_of_many = words[0].eq_ignore_ascii_case("DEL");
+            let keys = if is_of_many { &words[1..] } else { &words[1..2] };
+            assert!(keys.iter().all(|key| given.contains(*key)), "{command} by a script given {given:?}");
+            commands += 1;
+        }
+    }
+    assert!(commands > calls_made, "{commands} commands in {calls_made} calls");
+}
+
+/// A permit as both sides know it.
+fn granted(engine: &mut SharedCircuit, reply: [i64; 5]) -> switchgear_core::shared::SharedPermit {
+    let ask = engine.admit(at(START));
+    match engine.on_reply(at(START), ask.ticket, &reply).answer {
+        Some(switchgear_core::shared::Answer::Granted(permit)) => permit,
+        other => unreachable!("a grant is read as {other:?}"),
+    }
+}
+
+fn at(ms: u64) -> Millis {
+    Millis::new(ms).unwrap_or_default()
+}
+
+fn assert_same(engine: &SharedCircuit, asked: &Ask, call: &Call) {
+    assert_eq!(asked.script.as_str(), call.id.script().name);
+    assert_eq!(asked.args, call.args, "{:?}", asked.script);
+    assert_eq!(engine.keys().of(asked.script), call.keys, "{:?}", asked.script);
+}
+
+#[test]
+fn the_engine_asks_in_the_words_of_the_contract() {
+    for trip_on in TRIP_ON {
+        let config = config(trip_on);
+        let options = SharedOptions::for_config(&config);
+        let wire = Wire::new("a{b}c", &config);
+        let mut engine = SharedCircuit::new("a{b}c", "cb:", NONCE, config, options).unwrap();
+        let id = |counter: u64| format!("{NONCE:016x}{counter:013x}");
+
+        // A request that meets an opening which is over is asked again, in full.
+        let asked = engine.admit(at(START));
+        assert_same(&engine, &asked, &wire.admit(START));
+        let step = engine.on_reply(at(START), asked.ticket, &[4, 1, 0, 7, 0]);
+        let again = step.ask.expect("the engine asks can_request");
+        assert_same(&engine, &again, &wire.can_request(START, &id(1)));
+        let step = engine.on_reply(at(START), again.ticket, &[2, 2, 0, 9, 0, 1, 1, 0, -1, 0]);
+        let Some(switchgear_core::shared::Answer::Granted(probe)) = step.answer else { panic!("{step:?}") };
+
+        let closed = granted(&mut engine, [1, 0, 0, 5, 0]);
+        for outcome in [Outcome::Success, Outcome::Failure, Outcome::Release] {
+            let twin = LuaPermit { id: id(1), epoch: 9, kind: PermitKind::Probe };
+            tell(&mut engine, Some(probe), outcome, &wire.settle(outcome, START, &twin));
+            if outcome == Outcome::Failure {
+                let twin = LuaPermit { id: id(2), epoch: 5, kind: PermitKind::Closed };
+                tell(&mut engine, Some(closed), outcome, &wire.settle(outcome, START, &twin));
+            }
+        }
+        tell(&mut engine, None, Outcome::Success, &wire.settle_without(Outcome::Success, START, &id(3)));
+        tell(&mut engine, None, Outcome::Failure, &wire.settle_without(Outcome::Failure, START, &id(4)));
+        tell(&mut engine, None, Outcome::Release, &wire.settle_without(Outcome::Release, START, ""));
+
+        let asked = engine.get_state(at(START));
+        assert_same(&engine, &asked, &wire.get_state(START));
+        let controls = [
+            (Control::Reset, wire.control(START, "reset", None)),
+            (Control::Trip { for_ms: None }, wire.control(START, "trip", None)),
+            (Control::Trip { for_ms: Some(50) }, wire.control(START, "trip", Some(50))),
+            (Control::ForceOpen, wire.control(START, "force-open", None)),
+            (Control::Disable, wire.control(START, "disable", None)),
+        ];
+        for (control, call) in controls {
+            let asked = engine.control(at(START), control).unwrap();
+            assert_same(&engine, &asked, &call);
+        }
+
+        // A grant that comes too late is given back by its id, whatever the period is by then.
+        let asked = engine.admit(at(START));
+        engine.on_deadline(asked.ticket);
+        let step = engine.on_reply(at(START), asked.ticket, &[4, 1, 0, 7, 0]);
+        assert_eq!((step.answer, step.ask), (None, None), "nobody waits for it any more");
+        let asked = engine.admit(at(START));
+        let asked = engine.on_reply(at(START), asked.ticket, &[4, 1, 0, 7, 0]).ask.expect("can_request");
+        engine.on_deadline(asked.ticket);
+        let step = engine.on_reply(at(START), asked.ticket, &[2, 2, 0, 9, 0, 1, 1, 0, -1, 0]);
+        let given_back = step.ask.expect("the slot is given back");
+        let call = wire.give_back(START, &id(6));
+        assert_eq!(given_back.script.as_str(), call.id.script().name);
+        // The kind says nothing there.
+        assert_eq!(given_back.args[..3], call.args[..3]);
+        assert_eq!(given_back.args[4], call.args[4]);
+    }
+}
+
+fn tell(
+    engine: &mut SharedCircuit,
+    permit: Option<switchgear_core::shared::SharedPermit>,
+    outcome: Outcome,
+    call: &Call,
+) {
+    match engine.settle(at(START), permit, outcome) {
+        Settle::Tell(asked) => assert_same(engine, &asked, call),
+        Settle::Done(status) => unreachable!("{outcome:?} of {permit:?} is {status:?} without a word"),
+    }
+}
+
+#[test]
+fn a_circuit_has_a_key_for_rates_only_if_it_counts_them() {
+    for (trip_on, keys) in [(TripOn::Rolling, 3), (TripOn::Consecutive, 3), (TripOn::Rate, 4)] {
+        let wire = Wire::new("x", &config(trip_on));
+        assert_eq!(wire.keys.len(), keys);
+        for id in [ScriptId::Admit, ScriptId::CanRequest] {
+            let call = if id == ScriptId::Admit { wire.admit(1) } else { wire.can_request(1, "id") };
+            assert_eq!(call.keys.len(), if id == ScriptId::Admit { 1 } else { keys });
+        }
+    }
+}
