@@ -1,19 +1,21 @@
 // Builds dist/: the native module of this platform, the CommonJS implementation, and beside it the ESM entries, which
 // re-export it, so that `import` and `require` give the very same classes. Cargo skips what has not changed.
 import { execFileSync } from "node:child_process";
-import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { basename, join } from "node:path";
 
 const root = join(import.meta.dirname, "../..");
+/** Where it is built, and then put in place whole: nobody ever sees half a package. */
+const fresh = join(root, ".cache/dist");
 const dist = join(root, "dist");
 const require = createRequire(import.meta.url);
 const ENTRIES = ["index", "redis"];
 /** What cargo calls a dynamic library, by platform. */
 const LIBRARY = { darwin: "libswitchgear_node.dylib", win32: "switchgear_node.dll" };
 
-rmSync(dist, { recursive: true, force: true });
-mkdirSync(dist);
+rmSync(fresh, { recursive: true, force: true });
+mkdirSync(fresh, { recursive: true });
 
 const cargo = ["build", "--release", "--package", "switchgear-node", "--message-format", "json-render-diagnostics"];
 const built = execFileSync("cargo", cargo, {
@@ -27,16 +29,18 @@ const library = built
   .split("\n")
   .flatMap((line) => (line.startsWith("{") ? (JSON.parse(line).filenames ?? []) : []))
   .find((file) => basename(file) === (LIBRARY[process.platform] ?? "libswitchgear_node.so"));
-copyFileSync(library, join(dist, `switchgear.${process.platform}-${process.arch}.node`));
+copyFileSync(library, join(fresh, `switchgear.${process.platform}-${process.arch}.node`));
 
-execFileSync(process.execPath, [require.resolve("typescript/bin/tsc"), "-p", "tsconfig.build.json"], {
+execFileSync(process.execPath, [require.resolve("typescript/bin/tsc"), "-p", "tsconfig.build.json", "--outDir", fresh], {
   cwd: root,
   stdio: "inherit",
 });
 
-for (const entry of ENTRIES.filter((entry) => existsSync(join(dist, `${entry}.js`)))) {
-  const names = Object.keys(require(join(dist, `${entry}.js`)));
-  writeFileSync(join(dist, `${entry}.mjs`), `export { ${names.sort().join(", ")} } from "./${entry}.js";\n`);
-  writeFileSync(join(dist, `${entry}.d.mts`), `export * from "./${entry}.js";\n`);
+for (const entry of ENTRIES.filter((entry) => existsSync(join(fresh, `${entry}.js`)))) {
+  const names = Object.keys(require(join(fresh, `${entry}.js`)));
+  writeFileSync(join(fresh, `${entry}.mjs`), `export { ${names.sort().join(", ")} } from "./${entry}.js";\n`);
+  writeFileSync(join(fresh, `${entry}.d.mts`), `export * from "./${entry}.js";\n`);
 }
+rmSync(dist, { recursive: true, force: true });
+renameSync(fresh, dist);
 console.log(`dist/: ${readdirSync(dist).length} files`);

@@ -34,6 +34,15 @@ impl TripOn {
             Self::Rate => "rate",
         }
     }
+
+    /// Whether no success ever changes a closed circuit: a host then need not even look at them.
+    #[must_use]
+    pub const fn ignores_successes(self) -> bool {
+        match self {
+            Self::Rolling => true,
+            Self::Consecutive | Self::Rate => false,
+        }
+    }
 }
 
 /// A checked configuration: whatever holds one may rely on every field being in range and fitting the others.

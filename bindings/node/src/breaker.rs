@@ -113,7 +113,8 @@ impl Breaker {
             Some(Permit::Closed { epoch }) => double(epoch),
             Some(Permit::Probe { .. } | Permit::Bypass) | None => NONE,
         };
-        HintsSeen { admit_epoch, success_free: self.hints.success_free, refuse_from, refuse_until }
+        let success_ignored = self.machine.config().trip_on().ignores_successes();
+        HintsSeen { admit_epoch, success_free: self.hints.success_free, success_ignored, refuse_from, refuse_until }
     }
 
     /// How long a request would have to wait, in milliseconds; -1 if that is unknown. Throws `time_invalid`.
@@ -213,6 +214,8 @@ pub struct HintsSeen {
     pub admit_epoch: f64,
     /// A success with that permit changes nothing.
     pub success_free: bool,
+    /// A success with a closed permit never changes anything, whatever happens in between.
+    pub success_ignored: bool,
     /// Every request from here on is refused, in milliseconds.
     pub refuse_from: f64,
     /// ... up to here, exclusive.

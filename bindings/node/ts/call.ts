@@ -14,6 +14,7 @@ import {
   outOfRange,
 } from "./config";
 import { CallTimeoutError } from "./error";
+import { GuardedAsyncGenerator, GuardedGenerator, isAsyncGenerator, isGenerator } from "./generator";
 import { redact } from "./redact";
 
 /** How a call ended. `ignored` is neutral: cancelled, or an error that does not count. */
@@ -42,6 +43,8 @@ export interface CallRules {
   readonly host: HostPolicy;
   /** The time that durations are measured with, in milliseconds. */
   readonly now: () => number;
+  /** Whether anybody wants to know how long a call took; if not, the clock is not read. */
+  readonly timed: () => boolean;
 }
 
 /** The options of one call, checked and with the policy's defaults. */
@@ -95,18 +98,26 @@ export function checkedFn(fn: unknown): void {
   if (typeof fn !== "function") throw new TypeError(`what to guard must be a function, got ${describe(fn)}`);
 }
 
-/** Runs a function that was let through, once, and settles once. */
+/**
+ * Runs a function that was let through, once, and settles once. A generator that it gives is settled when that ends.
+ *
+ * @param args - what the fallback gets after the error
+ * @param begun - when it began, if that was before
+ */
 export async function run(
   fn: Fn,
   call: CheckedCall,
   rules: CallRules,
   settle: Settle,
   args: readonly unknown[] = NO_ARGS,
+  begun: number | null = beginning(rules),
 ): Promise<unknown> {
-  const begun = read(rules.now);
   let value: unknown;
   try {
-    value = await attempt(fn, call, rules.circuit);
+    const result = attempt(fn, call, rules.circuit);
+    if (isAsyncGenerator(result)) return new GuardedAsyncGenerator({ call, rules, args }, { inner: result, settle });
+    if (isGenerator(result)) return new GuardedGenerator({ call, rules, args }, { inner: result, settle });
+    value = await result;
   } catch (error) {
     const ending = thrown(error, call, rules, since(begun, rules.now));
     const settling = settle(ending);
@@ -121,28 +132,42 @@ export async function run(
   return value;
 }
 
-/** The same for a sync function, whose circuit is settled without waiting. */
+/**
+ * The same for a sync function, whose circuit is settled without waiting.
+ *
+ * @param awaitable - what becomes of a promise or thenable that it gives after all
+ */
 export function runSync(
   fn: () => unknown,
   call: CheckedCall,
   rules: CallRules,
   settle: Settle,
+  awaitable: (value: PromiseLike<unknown>, begun: number | null) => unknown,
   args: readonly unknown[] = NO_ARGS,
 ): unknown {
-  const begun = read(rules.now);
+  const begun = beginning(rules);
   let value: unknown;
   try {
     value = fn();
   } catch (error) {
     const ending = thrown(error, call, rules, since(begun, rules.now));
-    settle(ending);
+    void settle(ending);
     if (ending.outcome === "failure" && call.fallbackOn === "failure" && call.fallback !== undefined) {
       return recoverSync(call.fallback, error, args);
     }
     throw error;
   }
-  settle(returned(value, rules.host, since(begun, rules.now)));
+  if (isThenable(value)) return awaitable(value, begun);
+  if (isAsyncGenerator(value)) return new GuardedAsyncGenerator({ call, rules, args }, { inner: value, settle });
+  if (isGenerator(value)) return new GuardedGenerator({ call, rules, args }, { inner: value, settle });
+  void settle(returned(value, rules.host, since(begun, rules.now)));
   return value;
+}
+
+/** Whether a value is to be awaited: a promise, or a lazy thenable such as a query builder. */
+export function isThenable(value: unknown): value is PromiseLike<unknown> {
+  if ((typeof value !== "object" && typeof value !== "function") || value === null) return false;
+  return typeof (value as { then?: unknown }).then === "function";
 }
 
 /**
@@ -152,6 +177,8 @@ export function runSync(
 export function attempt(fn: Fn, call: CheckedCall, circuit: string): unknown {
   const { signal, timeoutMs } = call;
   if (signal === undefined && timeoutMs === undefined) return fn();
+  // It may have been aborted while the admission was under way: no event comes any more.
+  if (signal?.aborted === true) return Promise.reject(signal.reason);
   return new Promise((resolve, reject) => {
     // Without a deadline of our own the caller's signal does as it is.
     const controller = timeoutMs === undefined ? undefined : new AbortController();
@@ -267,6 +294,11 @@ export function read(now: () => number): number | null {
   } catch {
     return null;
   }
+}
+
+/** When a call begins, if anybody wants to know how long it takes. */
+export function beginning(rules: CallRules): number | null {
+  return rules.timed() ? read(rules.now) : null;
 }
 
 /** The milliseconds since then; never negative, though a clock may step back. */

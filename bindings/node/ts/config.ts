@@ -196,7 +196,8 @@ function readHost(given: Record<string, unknown>): HostPolicy {
   };
 }
 
-function fieldValue(name: string, value: unknown): FieldValue {
+/** A value as it crosses to the core: numbers and texts as they are, anything else only as it may be shown. */
+export function fieldValue(name: string, value: unknown): FieldValue {
   if (typeof value === "number") return { name, number: value };
   if (typeof value === "string") return { name, text: value };
   return { name, other: describe(value) };

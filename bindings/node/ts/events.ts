@@ -11,8 +11,11 @@ type Listener<E> = (event: E) => void;
  * @typeParam M - the events, by name
  */
 export class Emitter<M extends object = Events> {
-  /** How many listen to anything that every single call emits; while it is 0, a healthy call has nothing to tell. */
-  calls = 0;
+  /**
+   * How many listen, here and in the rest of the group, to what every single call emits. While it is 0, a healthy call has
+   * nothing to tell; one cell for a whole group, so that this is one question.
+   */
+  readonly loudness: { calls: number };
 
   private readonly byEvent = new Map<keyof M, readonly Listener<never>[]>();
   private pending: (() => void)[] | undefined;
@@ -24,7 +27,9 @@ export class Emitter<M extends object = Events> {
   constructor(
     private readonly names: readonly (keyof M & string)[],
     private readonly outer?: Emitter<M>,
-  ) {}
+  ) {
+    this.loudness = outer?.loudness ?? { calls: 0 };
+  }
 
   /** Adds a listener; the answer removes it. */
   on<K extends keyof M & string>(event: K, fn: Listener<M[K]>): () => void {
@@ -36,7 +41,7 @@ export class Emitter<M extends object = Events> {
     // One entry per registration: the same function may listen twice, and each answer removes its own.
     const entry: Listener<M[K]> = (e) => fn(e);
     this.byEvent.set(event, [...(this.byEvent.get(event) ?? []), entry as Listener<never>]);
-    if (CALL_EVENTS.has(event)) this.calls += 1;
+    if (CALL_EVENTS.has(event)) this.loudness.calls += 1;
     let listening = true;
     return () => {
       if (!listening) return;
@@ -45,7 +50,7 @@ export class Emitter<M extends object = Events> {
         event,
         (this.byEvent.get(event) ?? []).filter((other) => other !== entry),
       );
-      if (CALL_EVENTS.has(event)) this.calls -= 1;
+      if (CALL_EVENTS.has(event)) this.loudness.calls -= 1;
     };
   }
 

@@ -7,6 +7,7 @@
 
 import "./load";
 
+export { CircuitBreaker } from "./breaker";
 export {
   CallTimeoutError,
   CircuitOpenError,

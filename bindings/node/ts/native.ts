@@ -42,6 +42,8 @@ export interface NativeHints {
   admitEpoch: number;
   /** A success with that permit changes nothing. */
   successFree: boolean;
+  /** A success with a closed permit never changes anything, whatever happens in between. */
+  successIgnored: boolean;
   /** Every request at `refuseFrom <= now < refuseUntil` is refused; both 0 if that is not so. */
   refuseFrom: number;
   refuseUntil: number;
@@ -115,15 +117,15 @@ export interface Native {
   Recency: new (capacity: number) => NativeRecency;
 }
 
-let module: Native | undefined;
+let current: Native | undefined;
 
 /** Sets the module that everything from here on runs on; called once, by the entry that loads it. */
 export function setNative(loaded: Native): void {
-  module = loaded;
+  current = loaded;
 }
 
 /** The module that was set. */
 export function native(): Native {
-  if (module === undefined) throw new Error("switchgear: import an entry of the package, not one of its files");
-  return module;
+  if (current === undefined) throw new Error("switchgear: import an entry of the package, not one of its files");
+  return current;
 }
