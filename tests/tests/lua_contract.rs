@@ -55,7 +55,9 @@ fn every_script_opens_with_its_purpose_keys_arguments_and_reply() {
 
 /// The words of a command as MONITOR shows them; these commands hold no quotes.
 fn words(command: &str) -> Vec<&str> {
-    command.trim().trim_matches('"').split("\" \"").collect()
+    let command = command.trim();
+    let inner = command.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(command);
+    inner.split("\" \"").collect()
 }
 
 #[test]
