@@ -207,3 +207,30 @@ fn a_circuit_has_a_key_for_rates_only_if_it_counts_them() {
         }
     }
 }
+
+#[test]
+fn the_readmes_example_is_what_the_scripts_answer() {
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../lua/README.md")).unwrap();
+    let (_, rest) = readme.split_once("```text\n").expect("the README has an example");
+    let (example, _) = rest.split_once("```").unwrap();
+    let (first, lines) = example.split_once('\n').unwrap();
+    let config = first.strip_prefix("C = ").expect("the example begins with its configuration");
+
+    let mut bench = Bench::start().unwrap();
+    let keys = Wire::new("billing", &switchgear_core::Config::default()).keys;
+    let mut calls = 0;
+    for line in lines.lines() {
+        let (call, reply) = line.split_once(" -> ").unwrap();
+        let (name, args) = call.split_once(' ').unwrap();
+        let script = SCRIPTS.iter().find(|script| script.name == name).unwrap();
+        let keys = if name == "admit" { &keys[..1] } else { &keys[..] };
+        let args = args.split_whitespace().map(|arg| if arg == "C" { config } else { arg });
+        let mut command = redis::cmd("EVAL");
+        command.arg(script.text).arg(keys.len()).arg(keys).arg(args.collect::<Vec<_>>());
+        let answered: Vec<i64> = command.query(&mut bench.connection).unwrap();
+        let expected: Vec<i64> = reply.split_whitespace().map(|n| n.parse().unwrap()).collect();
+        assert_eq!(answered, expected, "{line}");
+        calls += 1;
+    }
+    assert_eq!(calls, 9);
+}
