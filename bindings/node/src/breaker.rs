@@ -1,6 +1,6 @@
 //! The state machine of one circuit. What is asked per call answers one number: a low value and flags, see `native.ts`.
 
-use napi::bindgen_prelude::{Env, Result};
+use napi::bindgen_prelude::{Either, Env, Null, Result};
 use napi_derive::napi;
 use switchgear_core::config::HostOption;
 use switchgear_core::{
@@ -8,7 +8,7 @@ use switchgear_core::{
 };
 
 use crate::config::Config;
-use crate::convert::{FieldValue, double, moment, thrown};
+use crate::convert::{FieldValue, double, moment, or_null, thrown};
 
 const REFUSED: u32 = 0;
 const ALLOWED_CLOSED: u32 = 1;
@@ -190,7 +190,7 @@ pub struct TransitionSeen {
     /// The failures counted when a threshold tripped.
     pub failures: f64,
     /// The length of the opening in milliseconds; null if it did not open.
-    pub open_ms: Option<f64>,
+    pub open_ms: Either<f64, Null>,
 }
 
 impl From<Transition> for TransitionSeen {
@@ -202,7 +202,7 @@ impl From<Transition> for TransitionSeen {
             at: double(at.get()),
             reason: reason.as_str(),
             failures: double(failures),
-            open_ms: open_ms.map(double),
+            open_ms: or_null(open_ms),
         }
     }
 }
@@ -240,7 +240,7 @@ pub struct Snapshot {
     /// Probes in flight.
     pub half_open_in_flight: f64,
     /// When it opened; null unless tripped.
-    pub opened_at: Option<f64>,
+    pub opened_at: Either<f64, Null>,
     /// Milliseconds of OPEN left.
     pub remaining_open_ms: f64,
     /// Openings since the last close.
@@ -259,7 +259,7 @@ impl From<switchgear_core::Snapshot> for Snapshot {
             consecutive_failures: double(snapshot.consecutive_failures),
             half_open_successes: double(snapshot.half_open_successes),
             half_open_in_flight: double(snapshot.half_open_in_flight),
-            opened_at: snapshot.opened_at.map(double),
+            opened_at: or_null(snapshot.opened_at),
             remaining_open_ms: double(snapshot.remaining_open_ms),
             trips: double(snapshot.trips),
             epoch: double(snapshot.epoch),

@@ -1,7 +1,7 @@
 //! The conversions that several of the other files share. Every match is exhaustive: a new variant in the core does not
 //! compile before it has found its way out.
 
-use napi::bindgen_prelude::{Env, Error, Result, Status};
+use napi::bindgen_prelude::{Either, Env, Error, Null, Result, Status};
 use napi_derive::napi;
 use switchgear_core::{ConfigError, Millis, NameError, TimeError, Value};
 
@@ -83,4 +83,9 @@ impl FieldValue {
 #[allow(clippy::cast_precision_loss, reason = "the core keeps moments, durations and epochs below 2^53")]
 pub const fn double(n: u64) -> f64 {
     n as f64
+}
+
+/// A number that may not be there; a property that is `None` would be left out.
+pub fn or_null(n: Option<u64>) -> Either<f64, Null> {
+    n.map_or(Either::B(Null), |n| Either::A(double(n)))
 }

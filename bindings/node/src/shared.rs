@@ -1,13 +1,13 @@
 //! The engine of a shared circuit, as the facade carries for it: what is asked per call answers one number, a low value and
 //! flags (see `shared.ts`); the details of the last answer are asked for one by one.
 
-use napi::bindgen_prelude::{Env, Result, Utf16String};
+use napi::bindgen_prelude::{Env, External, Result, Utf16String};
 use napi_derive::napi;
 use switchgear_core::config::HostOption;
 use switchgear_core::shared::{
     Answer, Ask, CallId, Control, Keys, PermitKind, Script, Settle, SharedOptions, SharedPermit, Step,
 };
-use switchgear_core::{Naming, Settlement, State, Transition, Value, name_from_utf16, prefix_from_utf16, shared};
+use switchgear_core::{Naming, Settlement, State, Value, name_from_utf16, prefix_from_utf16, shared};
 use switchgear_lua::SCRIPTS;
 
 use crate::breaker::{Snapshot, TransitionSeen, outcome_of};
@@ -64,213 +64,221 @@ impl SharedConfig {
     }
 }
 
-/// One shared circuit as this process sees it.
-#[napi]
-pub struct SharedCircuit {
+/// One shared circuit as this process sees it. Not a class: a function that is handed a pointer costs half of a method.
+pub struct Circuit {
     engine: shared::SharedCircuit,
     nonce: u64,
     /// The last answer, whose details the facade may still ask for.
     last: Step,
 }
 
-#[napi]
-impl SharedCircuit {
-    /// Asks nothing of the store. `nonce` is drawn at random: two halves of 32 bits each. Throws `name_invalid`.
-    #[napi(constructor, catch_unwind)]
-    pub fn new(
-        env: Env,
-        name: Utf16String,
-        prefix: Utf16String,
-        nonce: (u32, u32),
-        shared: &SharedConfig,
-    ) -> Result<Self> {
-        let name = name_from_utf16(&name).map_err(|error| thrown(&env, error))?;
-        let prefix = prefix_from_utf16(&prefix).map_err(|error| thrown(&env, error))?;
-        let nonce = u64::from(nonce.0) << 32 | u64::from(nonce.1);
-        let engine = shared::SharedCircuit::new(&name, &prefix, nonce, shared.config.clone(), shared.options)
-            .map_err(|error| thrown(&env, error))?;
-        Ok(Self { engine, nonce, last: Step::default() })
-    }
+/// A circuit. Asks nothing of the store. `nonce` is drawn at random: two halves of 32 bits each. Throws `name_invalid`.
+#[napi(catch_unwind)]
+pub fn shared_circuit(
+    env: Env,
+    name: Utf16String,
+    prefix: Utf16String,
+    nonce: (u32, u32),
+    shared: &SharedConfig,
+) -> Result<External<Circuit>> {
+    let name = name_from_utf16(&name).map_err(|error| thrown(&env, error))?;
+    let prefix = prefix_from_utf16(&prefix).map_err(|error| thrown(&env, error))?;
+    let nonce = u64::from(nonce.0) << 32 | u64::from(nonce.1);
+    let engine = shared::SharedCircuit::new(&name, &prefix, nonce, shared.config.clone(), shared.options)
+        .map_err(|error| thrown(&env, error))?;
+    Ok(External::new(Circuit { engine, nonce, last: Step::default() }))
+}
 
-    /// The key that everything is routed by.
-    #[napi(catch_unwind)]
-    pub fn routing_key(&self) -> &str {
-        self.engine.keys().routing()
-    }
+/// The key that everything is routed by.
+#[napi(catch_unwind)]
+pub fn shared_routing_key(circuit: &External<Circuit>) -> &str {
+    circuit.engine.keys().routing()
+}
 
-    /// The command that asks for a call, but for its last argument, which is `now`.
-    #[napi(catch_unwind)]
-    pub fn admit_command(&self) -> Vec<&str> {
-        self.command(Script::Admit, false)
-    }
+/// The command that asks for a call, but for its last argument, which is `now`.
+#[napi(catch_unwind)]
+pub fn shared_admit_command(circuit: &External<Circuit>) -> Vec<String> {
+    circuit.command(Script::Admit, false)
+}
 
-    /// Asks for one call: answers the ticket of [`Self::admit_command`]. Throws `time_invalid`.
-    #[napi(catch_unwind)]
-    pub fn admit(&mut self, env: Env, now: f64) -> Result<f64> {
-        Ok(double(self.engine.admit(moment(&env, now)?).ticket))
-    }
+/// Asks for one call: answers the ticket of the admit command. Throws `time_invalid`.
+#[napi(catch_unwind)]
+pub fn shared_admit(circuit: &mut External<Circuit>, env: Env, now: f64) -> Result<f64> {
+    Ok(double(circuit.engine.admit(moment(&env, now)?).ticket))
+}
 
-    /// Settles a call; kind 0 is none. Answers applied, stale or the ask. Throws `time_invalid`.
-    #[napi(catch_unwind)]
-    pub fn settle(&mut self, env: Env, now: f64, kind: u32, epoch: f64, counter: f64, outcome: u32) -> Result<u32> {
-        let now = moment(&env, now)?;
-        let permit = self.permit(kind, epoch, counter);
-        Ok(match self.engine.settle(now, permit, outcome_of(outcome)?) {
-            Settle::Done(settlement) => settled(settlement),
-            Settle::Tell(ask) => self.keep(Step { ask: Some(ask), ..Step::default() }),
-        })
-    }
+/// Settles a call; kind 0 is none. Answers applied, stale or the ask. Throws `time_invalid`.
+#[napi(catch_unwind)]
+pub fn shared_settle(
+    circuit: &mut External<Circuit>,
+    env: Env,
+    now: f64,
+    kind: u32,
+    epoch: f64,
+    counter: f64,
+    outcome: u32,
+) -> Result<u32> {
+    let now = moment(&env, now)?;
+    let permit = circuit.permit(kind, epoch, counter);
+    Ok(match circuit.engine.settle(now, permit, outcome_of(outcome)?) {
+        Settle::Done(settlement) => settled(settlement),
+        Settle::Tell(ask) => circuit.keep_ask(ask),
+    })
+}
 
-    /// Asks for the snapshot. Throws `time_invalid`.
-    #[napi(catch_unwind)]
-    pub fn get_state(&mut self, env: Env, now: f64) -> Result<u32> {
-        let ask = self.engine.get_state(moment(&env, now)?);
-        Ok(self.keep(Step { ask: Some(ask), ..Step::default() }))
-    }
+/// Asks for the snapshot. Throws `time_invalid`.
+#[napi(catch_unwind)]
+pub fn shared_get_state(circuit: &mut External<Circuit>, env: Env, now: f64) -> Result<u32> {
+    let ask = circuit.engine.get_state(moment(&env, now)?);
+    Ok(circuit.keep_ask(ask))
+}
 
-    /// Closes, and clears everything. Throws `time_invalid`.
-    #[napi(catch_unwind)]
-    pub fn reset(&mut self, env: Env, now: f64) -> Result<u32> {
-        self.control(&env, now, Control::Reset)
-    }
+/// Closes, and clears everything. Throws `time_invalid`.
+#[napi(catch_unwind)]
+pub fn shared_reset(circuit: &mut External<Circuit>, env: Env, now: f64) -> Result<u32> {
+    circuit.control(&env, now, Control::Reset)
+}
 
-    /// Opens, for as long as given. Throws `time_invalid`, `config_invalid`.
-    #[napi(catch_unwind)]
-    pub fn trip(&mut self, env: Env, now: f64, for_ms: Option<FieldValue>) -> Result<u32> {
-        let for_ms = for_ms
-            .map(|given| HostOption::ForMs.check(Naming::Camel, given.value()))
-            .transpose()
-            .map_err(|error| thrown(&env, error))?;
-        self.control(&env, now, Control::Trip { for_ms })
-    }
+/// Opens, for as long as given. Throws `time_invalid`, `config_invalid`.
+#[napi(catch_unwind)]
+pub fn shared_trip(circuit: &mut External<Circuit>, env: Env, now: f64, for_ms: Option<FieldValue>) -> Result<u32> {
+    let for_ms = for_ms
+        .map(|given| HostOption::ForMs.check(Naming::Camel, given.value()))
+        .transpose()
+        .map_err(|error| thrown(&env, error))?;
+    circuit.control(&env, now, Control::Trip { for_ms })
+}
 
-    /// Refuses until reset or trip. Throws `time_invalid`.
-    #[napi(catch_unwind)]
-    pub fn force_open(&mut self, env: Env, now: f64) -> Result<u32> {
-        self.control(&env, now, Control::ForceOpen)
-    }
+/// Refuses until reset or trip. Throws `time_invalid`.
+#[napi(catch_unwind)]
+pub fn shared_force_open(circuit: &mut External<Circuit>, env: Env, now: f64) -> Result<u32> {
+    circuit.control(&env, now, Control::ForceOpen)
+}
 
-    /// Admits everything until reset or trip. Throws `time_invalid`.
-    #[napi(catch_unwind)]
-    pub fn disable(&mut self, env: Env, now: f64) -> Result<u32> {
-        self.control(&env, now, Control::Disable)
-    }
+/// Admits everything until reset or trip. Throws `time_invalid`.
+#[napi(catch_unwind)]
+pub fn shared_disable(circuit: &mut External<Circuit>, env: Env, now: f64) -> Result<u32> {
+    circuit.control(&env, now, Control::Disable)
+}
 
-    /// Takes the reply of a healthy admission, number by number: an array costs more to read than to use.
-    #[napi(catch_unwind)]
-    #[allow(clippy::too_many_arguments, reason = "five integers are the reply")]
-    pub fn on_admit_reply(
-        &mut self,
-        env: Env,
-        now: f64,
-        ticket: f64,
-        status: f64,
-        state: f64,
-        mode: f64,
-        epoch: f64,
-        wait: f64,
-    ) -> Result<u32> {
-        let now = moment(&env, now)?;
-        let step = self.engine.on_reply(now, whole(ticket), &[status, state, mode, epoch, wait].map(integer));
-        Ok(self.keep(step))
-    }
+/// Takes the reply of a healthy admission, number by number: an array costs more to read than to use.
+#[napi(catch_unwind)]
+#[allow(clippy::too_many_arguments, reason = "five integers are the reply")]
+pub fn shared_on_admit_reply(
+    circuit: &mut External<Circuit>,
+    env: Env,
+    now: f64,
+    ticket: f64,
+    status: f64,
+    state: f64,
+    mode: f64,
+    epoch: f64,
+    wait: f64,
+) -> Result<u32> {
+    let reply = [status, state, mode, epoch, wait].map(integer);
+    let step = circuit.engine.on_reply(moment(&env, now)?, whole(ticket), &reply);
+    Ok(circuit.keep(step))
+}
 
-    /// Takes a reply. Throws `time_invalid`.
-    #[napi(catch_unwind)]
-    pub fn on_reply(&mut self, env: Env, now: f64, ticket: f64, reply: Vec<f64>) -> Result<u32> {
-        let reply: Vec<i64> = reply.into_iter().map(integer).collect();
-        let step = self.engine.on_reply(moment(&env, now)?, whole(ticket), &reply);
-        Ok(self.keep(step))
-    }
+/// Takes a reply. Throws `time_invalid`.
+#[napi(catch_unwind)]
+pub fn shared_on_reply(
+    circuit: &mut External<Circuit>,
+    env: Env,
+    now: f64,
+    ticket: f64,
+    reply: Vec<f64>,
+) -> Result<u32> {
+    let reply: Vec<i64> = reply.into_iter().map(integer).collect();
+    let step = circuit.engine.on_reply(moment(&env, now)?, whole(ticket), &reply);
+    Ok(circuit.keep(step))
+}
 
-    /// Takes an error, by its text. Throws `time_invalid`.
-    #[napi(catch_unwind)]
-    pub fn on_error(&mut self, env: Env, now: f64, ticket: f64, error: String) -> Result<u32> {
-        let step = self.engine.on_error(moment(&env, now)?, whole(ticket), &error);
-        Ok(self.keep(step))
-    }
+/// Takes an error, by its text. Throws `time_invalid`.
+#[napi(catch_unwind)]
+pub fn shared_on_error(circuit: &mut External<Circuit>, env: Env, now: f64, ticket: f64, error: String) -> Result<u32> {
+    let step = circuit.engine.on_error(moment(&env, now)?, whole(ticket), &error);
+    Ok(circuit.keep(step))
+}
 
-    /// Takes that the deadline has passed.
-    #[napi(catch_unwind)]
-    pub fn on_deadline(&mut self, ticket: f64) -> u32 {
-        let step = self.engine.on_deadline(whole(ticket));
-        self.keep(step)
-    }
+/// Takes that the deadline has passed.
+#[napi(catch_unwind)]
+pub fn shared_on_deadline(circuit: &mut External<Circuit>, ticket: f64) -> u32 {
+    let step = circuit.engine.on_deadline(whole(ticket));
+    circuit.keep(step)
+}
 
-    /// The epoch of the permit granted last.
-    #[napi(catch_unwind)]
-    pub fn permit_epoch(&self) -> f64 {
-        match self.last.answer {
-            Some(Answer::Granted(permit)) => double(permit.epoch),
-            _ => NONE,
-        }
+/// The epoch of the permit granted last; -1 if none was.
+#[napi(catch_unwind)]
+pub fn shared_permit_epoch(circuit: &External<Circuit>) -> f64 {
+    match circuit.last.answer {
+        Some(Answer::Granted(permit)) => double(permit.epoch),
+        _ => NONE,
     }
+}
 
-    /// The number of the call that was granted last.
-    #[napi(catch_unwind)]
-    pub fn permit_counter(&self) -> f64 {
-        match self.last.answer {
-            Some(Answer::Granted(permit)) => double(permit.id.counter),
-            _ => NONE,
-        }
+/// The number of the call that was granted last; -1 if none was.
+#[napi(catch_unwind)]
+pub fn shared_permit_counter(circuit: &External<Circuit>) -> f64 {
+    match circuit.last.answer {
+        Some(Answer::Granted(permit)) => double(permit.id.counter),
+        _ => NONE,
     }
+}
 
-    /// The wait of the last refusal in milliseconds; -1 if it is unknown.
-    #[napi(catch_unwind)]
-    pub fn refusal_wait(&self) -> f64 {
-        match self.last.answer {
-            Some(Answer::Refused { retry_after, .. }) => retry_after.map_or(NONE, double),
-            _ => NONE,
-        }
+/// The wait of the last refusal in milliseconds; -1 if it is unknown.
+#[napi(catch_unwind)]
+pub fn shared_refusal_wait(circuit: &External<Circuit>) -> f64 {
+    match circuit.last.answer {
+        Some(Answer::Refused { retry_after, .. }) => retry_after.map_or(NONE, double),
+        _ => NONE,
     }
+}
 
-    /// What to send.
-    #[napi(catch_unwind)]
-    pub fn ask(&self) -> Option<AskSeen> {
-        let Ask { ticket, script, by_text, delay_ms, ref args } = *self.last.ask.as_ref()?;
-        let mut command: Vec<String> = self.command(script, by_text).into_iter().map(Into::into).collect();
-        command.extend_from_slice(args);
-        Some(AskSeen { ticket: double(ticket), delay_ms: double(delay_ms), command })
+/// What to send.
+#[napi(catch_unwind)]
+pub fn shared_ask(circuit: &External<Circuit>) -> Option<AskSeen> {
+    let Ask { ticket, script, by_text, delay_ms, ref args } = *circuit.last.ask.as_ref()?;
+    let mut command = circuit.command(script, by_text);
+    command.extend_from_slice(args);
+    Some(AskSeen { ticket: double(ticket), delay_ms: double(delay_ms), command })
+}
+
+/// The transition that the last answer tells of.
+#[napi(catch_unwind)]
+pub fn shared_transition(circuit: &External<Circuit>) -> Option<TransitionSeen> {
+    circuit.last.transition.map(TransitionSeen::from)
+}
+
+/// The snapshot that the last answer brought.
+#[napi(catch_unwind)]
+pub fn shared_snapshot(circuit: &External<Circuit>) -> Option<Snapshot> {
+    match circuit.last.answer {
+        Some(Answer::Snapshot(snapshot)) => Some(snapshot.into()),
+        _ => None,
     }
+}
 
-    /// The transition that the last answer tells of.
-    #[napi(catch_unwind)]
-    pub fn transition(&self) -> Option<TransitionSeen> {
-        self.last.transition.map(|transition: Transition| transition.into())
-    }
+/// How many commands have been neither replied to nor failed.
+#[napi(catch_unwind)]
+pub fn shared_in_flight(circuit: &External<Circuit>) -> f64 {
+    double(circuit.engine.in_flight() as u64)
+}
 
-    /// The snapshot that the last answer brought.
-    #[napi(catch_unwind)]
-    pub fn snapshot(&self) -> Option<Snapshot> {
-        match self.last.answer {
-            Some(Answer::Snapshot(snapshot)) => Some(snapshot.into()),
-            _ => None,
-        }
-    }
-
-    /// How many commands have been neither replied to nor failed.
-    #[napi(catch_unwind)]
-    pub fn in_flight(&self) -> f64 {
-        double(self.engine.in_flight() as u64)
-    }
-
+impl Circuit {
     fn control(&mut self, env: &Env, now: f64, control: Control) -> Result<u32> {
         let asked = self.engine.control(moment(env, now)?, control);
         let ask = asked.map_err(|error| thrown(env, error))?;
-        Ok(self.keep(Step { ask: Some(ask), ..Step::default() }))
+        Ok(self.keep_ask(ask))
     }
 
     /// The command of a script up to its last key.
-    fn command(&self, script: Script, by_text: bool) -> Vec<&str> {
+    fn command(&self, script: Script, by_text: bool) -> Vec<String> {
         let shipped = &SCRIPTS[script as usize];
         let keys = self.engine.keys().of(script);
         let head = if by_text { ["EVAL", shipped.text] } else { ["EVALSHA", shipped.sha1] };
-        let count = match keys.len() {
-            1 => "1",
-            3 => "3",
-            _ => "4",
-        };
-        head.into_iter().chain([count]).chain(keys.iter().map(String::as_str)).collect()
+        let head = head.map(String::from).into_iter().chain([keys.len().to_string()]);
+        head.chain(keys.iter().cloned()).collect()
     }
 
     /// A permit from the numbers it went out as.
@@ -283,6 +291,10 @@ impl SharedCircuit {
             _ => return None,
         };
         Some(SharedPermit { kind, epoch: whole(epoch), id: CallId { nonce: self.nonce, counter: whole(counter) } })
+    }
+
+    fn keep_ask(&mut self, ask: Ask) -> u32 {
+        self.keep(Step { ask: Some(ask), ..Step::default() })
     }
 
     /// Keeps the step for whoever asks, and says what it holds.

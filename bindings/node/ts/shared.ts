@@ -21,55 +21,52 @@ declare module "./native" {
     SharedConfig: new (
       layers: FieldValue[][],
     ) => SharedConfig;
-    SharedCircuit: new (
-      name: string,
-      prefix: string,
-      nonce: [number, number],
-      config: SharedConfig,
-    ) => NativeSharedCircuit;
+
+    /** The engine of one circuit. Every `now` is checked: anything but an integer, 0 to 2^52, throws. */
+    sharedCircuit(name: string, prefix: string, nonce: [number, number], config: SharedConfig): Engine;
+    /** The key that every command is routed by. */
+    sharedRoutingKey(engine: Engine): string;
+    /** The command that asks for a call, but for its last argument, which is `now`. */
+    sharedAdmitCommand(engine: Engine): string[];
+    /** Asks for one call: the ticket of that command. */
+    sharedAdmit(engine: Engine, now: number): number;
+    /** What all others answer: one of the low values plus flags. */
+    sharedSettle(engine: Engine, now: number, kind: number, epoch: number, counter: number, outcome: number): number;
+    sharedGetState(engine: Engine, now: number): number;
+    sharedReset(engine: Engine, now: number): number;
+    sharedTrip(engine: Engine, now: number, forMs: FieldValue | undefined): number;
+    sharedForceOpen(engine: Engine, now: number): number;
+    sharedDisable(engine: Engine, now: number): number;
+    sharedOnAdmitReply(
+      engine: Engine,
+      now: number,
+      ticket: number,
+      status: number,
+      state: number,
+      mode: number,
+      epoch: number,
+      wait: number,
+    ): number;
+    sharedOnReply(engine: Engine, now: number, ticket: number, reply: number[]): number;
+    sharedOnError(engine: Engine, now: number, ticket: number, error: string): number;
+    sharedOnDeadline(engine: Engine, ticket: number): number;
+    /** Of the last answer: the numbers of its permit, the wait of its refusal (-1 = unknown), and what else it holds. */
+    sharedPermitEpoch(engine: Engine): number;
+    sharedPermitCounter(engine: Engine): number;
+    sharedRefusalWait(engine: Engine): number;
+    sharedAsk(engine: Engine): Ask | null;
+    sharedTransition(engine: Engine): NativeTransition | null;
+    sharedSnapshot(engine: Engine): Snapshot | null;
+    /** How many commands have been neither replied to nor failed. */
+    sharedInFlight(engine: Engine): number;
   }
 }
 
 /** A checked configuration. Made once per policy, taken by every circuit that runs by it. */
 export type SharedConfig = { readonly __brand: "SharedConfig" };
 
-/** The engine of one shared circuit. Every `now` is checked: anything but an integer, 0 to 2^52, throws. */
-interface NativeSharedCircuit {
-  /** The key that every command is routed by. */
-  routingKey(): string;
-  /** The command that asks for a call, but for its last argument, which is `now`. */
-  admitCommand(): string[];
-  /** Asks for one call: the ticket of {@link admitCommand}. */
-  admit(now: number): number;
-  /** What all others answer: one of the low values plus flags. */
-  settle(now: number, kind: number, epoch: number, counter: number, outcome: number): number;
-  getState(now: number): number;
-  reset(now: number): number;
-  trip(now: number, forMs: FieldValue | undefined): number;
-  forceOpen(now: number): number;
-  disable(now: number): number;
-  onAdmitReply(
-    now: number,
-    ticket: number,
-    status: number,
-    state: number,
-    mode: number,
-    epoch: number,
-    wait: number,
-  ): number;
-  onReply(now: number, ticket: number, reply: number[]): number;
-  onError(now: number, ticket: number, error: string): number;
-  onDeadline(ticket: number): number;
-  /** Of the last answer: the numbers of its permit, the wait of its refusal (-1 = unknown), and what else it holds. */
-  permitEpoch(): number;
-  permitCounter(): number;
-  refusalWait(): number;
-  ask(): Ask | null;
-  transition(): NativeTransition | null;
-  snapshot(): Snapshot | null;
-  /** How many commands have been neither replied to nor failed. */
-  inFlight(): number;
-}
+/** The engine of one circuit, handed to functions: that costs half of a method call. */
+type Engine = { readonly __brand: "Engine" };
 
 /** A command to send, and the ticket to hand its reply in with. */
 interface Ask {
@@ -132,7 +129,8 @@ export function isProbe(grant: Grant): boolean {
 export type OnTransition = (transition: NativeTransition) => void;
 
 export class SharedCircuit {
-  private readonly engine: NativeSharedCircuit;
+  private readonly engine: Engine;
+  private readonly native = native();
   private readonly admitCommand: readonly string[];
   private readonly key: string;
 
@@ -149,19 +147,19 @@ export class SharedCircuit {
   ) {
     checkedName(name);
     try {
-      this.engine = new (native().SharedCircuit)(name, connection.prefix, drawNonce(), config);
+      this.engine = this.native.sharedCircuit(name, connection.prefix, drawNonce(), config);
     } catch (error) {
       throw fromNative(error);
     }
-    this.admitCommand = this.engine.admitCommand();
-    this.key = this.engine.routingKey();
+    this.admitCommand = this.native.sharedAdmitCommand(this.engine);
+    this.key = this.native.sharedRoutingKey(this.engine);
   }
 
   /** Asks for one call. Rejects with {@link TimeError} if the clock is wrong, or with what the clock throws. */
   admit(): Promise<Admission> {
     return new Promise((resolve) => {
       const now = this.clock();
-      const ticket = this.checked(() => this.engine.admit(now));
+      const ticket = this.checked(() => this.native.sharedAdmit(this.engine, now));
       const talk = new Conversation(this, now, ticket, resolve as (answer: Answer) => void);
       this.connection.deadlines.start(talk);
       this.send(talk, ticket, [...this.admitCommand, String(now)]);
@@ -174,7 +172,14 @@ export class SharedCircuit {
     let code: number;
     try {
       now = this.clock();
-      code = this.engine.settle(now, grant?.kind ?? 0, grant?.epoch ?? 0, grant?.counter ?? 0, outcome);
+      code = this.native.sharedSettle(
+        this.engine,
+        now,
+        grant?.kind ?? 0,
+        grant?.epoch ?? 0,
+        grant?.counter ?? 0,
+        outcome,
+      );
     } catch (error) {
       // A broken clock: the next admission reports it to its caller, this caller has a result to get.
       this.report(fromNative(error));
@@ -187,21 +192,21 @@ export class SharedCircuit {
   /** Reads the circuit. */
   async snapshot(): Promise<Snapshot | StoreError> {
     const now = this.clock();
-    this.checked(() => this.engine.getState(now));
+    this.checked(() => this.native.sharedGetState(this.engine, now));
     return (await this.converse(now)) as Snapshot | StoreError;
   }
 
   /** Does a manual operation; the error is why it was not done. */
   async control(operation: ControlOperation, forMs?: FieldValue): Promise<StoreError | null> {
     const now = this.clock();
-    this.checked(() => this.engine[operation](now, forMs));
+    this.checked(() => this.native[CONTROLS[operation]](this.engine, now, forMs));
     const answer = await this.converse(now);
     return answer instanceof StoreError ? answer : null;
   }
 
   /** The command that the engine asked for last, and what comes of it. */
   private converse(now: number): Promise<Answer> {
-    const ask = this.engine.ask() as Ask;
+    const ask = this.native.sharedAsk(this.engine) as Ask;
     return new Promise((resolve) => {
       const talk = new Conversation(this, now, ask.ticket, resolve);
       this.connection.deadlines.start(talk);
@@ -221,34 +226,34 @@ export class SharedCircuit {
   }
 
   private replied(talk: Conversation, ticket: number, reply: unknown): void {
-    const { engine } = this;
+    const { engine, native } = this;
     const now = this.later(talk.startedAt);
     const n = integers(reply);
     const code =
       n.length === 5
         ? // biome-ignore lint/style/noNonNullAssertion: five there are.
-          engine.onAdmitReply(now, ticket, n[0]!, n[1]!, n[2]!, n[3]!, n[4]!)
-        : engine.onReply(now, ticket, n);
+          native.sharedOnAdmitReply(engine, now, ticket, n[0]!, n[1]!, n[2]!, n[3]!, n[4]!)
+        : native.sharedOnReply(engine, now, ticket, n);
     const error = (code & MALFORMED) === 0 ? null : new StoreError("the reply is none that a script of ours gives");
     this.step(talk, ticket, code, error);
   }
 
   private failed(talk: Conversation, ticket: number, thrown: unknown): void {
     const text = errorText(thrown);
-    const code = this.engine.onError(this.later(talk.startedAt), ticket, text);
+    const code = this.native.sharedOnError(this.engine, this.later(talk.startedAt), ticket, text);
     this.step(talk, ticket, code, new StoreError(text));
   }
 
   /** @internal */
   expired(talk: Conversation, ticket: number): void {
     const error = new StoreError(`no answer within ${this.connection.timeoutMs} ms`);
-    this.step(talk, ticket, this.engine.onDeadline(ticket), error);
+    this.step(talk, ticket, this.native.sharedOnDeadline(this.engine, ticket), error);
   }
 
   /** Does what the engine says next. Everything is read before anybody is told, for a listener may use the circuit. */
   private step(talk: Conversation, ticket: number, code: number, error: StoreError | null): void {
-    const ask = (code & ASK) === 0 ? null : this.engine.ask();
-    const transition = (code & TRANSITION) === 0 ? null : this.engine.transition();
+    const ask = (code & ASK) === 0 ? null : this.native.sharedAsk(this.engine);
+    const transition = (code & TRANSITION) === 0 ? null : this.native.sharedTransition(this.engine);
     const answer = this.answer(code & ANSWER, error);
     if (answer !== undefined) this.connection.deadlines.end(talk);
     const asksAgain = ask?.ticket === ticket;
@@ -266,16 +271,16 @@ export class SharedCircuit {
   }
 
   private answer(low: number, error: StoreError | null): Answer | undefined {
-    const { engine } = this;
+    const { engine, native } = this;
     switch (low) {
       case GRANTED_CLOSED:
       case GRANTED_PROBE:
       case GRANTED_BYPASS:
       case GRANTED_UNASKED:
-        return new Grant(low, engine.permitEpoch(), engine.permitCounter());
+        return new Grant(low, native.sharedPermitEpoch(engine), native.sharedPermitCounter(engine));
       case REFUSED_OPEN:
       case REFUSED_HALF_OPEN: {
-        const wait = engine.refusalWait();
+        const wait = native.sharedRefusalWait(engine);
         return new Refused(low === REFUSED_OPEN ? "open" : "half-open", wait < 0 ? null : wait);
       }
       case UNAVAILABLE:
@@ -287,7 +292,7 @@ export class SharedCircuit {
       case CONTROLLED:
         return "done";
       case SNAPSHOT:
-        return engine.snapshot() as Snapshot;
+        return native.sharedSnapshot(engine) as Snapshot;
       default:
         return undefined;
     }
@@ -341,6 +346,13 @@ class Conversation extends Deadline {
     this.circuit.expired(this, this.ticket);
   }
 }
+
+const CONTROLS = {
+  reset: "sharedReset",
+  trip: "sharedTrip",
+  forceOpen: "sharedForceOpen",
+  disable: "sharedDisable",
+} as const;
 
 /** The latest moment there is: 2^52. */
 const MAX_TIME = 4_503_599_627_370_496;
