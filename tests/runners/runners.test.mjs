@@ -13,7 +13,7 @@ const cargo = (bin) => ["cargo", "run", "--quiet", "-p", "switchgear-tests", "--
 const COMMANDS = [
   { runners: ["core", "core-hints"], command: cargo("vectors-core") },
   { runners: ["lua"], command: cargo("vectors-lua") },
-  { runners: ["node"], command: ["node", "bindings/node/test/vectors.mjs"] },
+  { runners: ["node", "node-hints"], command: ["node", "bindings/node/test/vectors.mjs"] },
 ];
 const RUNNERS = COMMANDS.flatMap(({ runners }) => runners);
 const FIELDS = [

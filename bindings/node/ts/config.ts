@@ -1,4 +1,4 @@
-import { ConfigError, fromNative } from "./error";
+import { ConfigError, fromNative, NameError } from "./error";
 import { type FieldValue, type NativeConfig, native } from "./native";
 
 /** The options of a policy that are the host's: everything else is the core's, which checks it. */
@@ -150,12 +150,13 @@ export function checkedWord<W extends string>(name: string, value: unknown, word
  * @throws {@link NameError}
  */
 export function checkedName(name: unknown): string {
+  if (typeof name !== "string") throw new NameError(`\`name\` must be a string, got \`${describe(name)}\``);
   try {
-    native().checkName(name as string);
+    native().checkName(name);
   } catch (error) {
     throw fromNative(error);
   }
-  return name as string;
+  return name;
 }
 
 /** The error of a value that an option cannot have, in the core's words. */

@@ -188,6 +188,9 @@ export function fromNative(error: unknown): unknown {
       return new NameError(message);
     case "time_invalid":
       return new TimeError(message);
+    case "NumberExpected":
+      // What crosses as a number per call is `now`, and the binding's own words would not say so.
+      return new TimeError("`now` must be an integer of milliseconds, got something that is no number");
     default:
       return error;
   }

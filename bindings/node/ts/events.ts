@@ -17,7 +17,8 @@ export class Emitter<M extends object = Events> {
    */
   readonly loudness: { calls: number };
 
-  private readonly byEvent = new Map<keyof M, readonly Listener<never>[]>();
+  /** Made for the first listener: most breakers of a big group never have one. */
+  private byEvent: Map<keyof M, readonly Listener<never>[]> | undefined;
   private pending: (() => void)[] | undefined;
 
   /**
@@ -40,15 +41,16 @@ export class Emitter<M extends object = Events> {
       throw new TypeError(`the listener of \`${event}\` must be a function, got ${describe(fn)}`);
     // One entry per registration: the same function may listen twice, and each answer removes its own.
     const entry: Listener<M[K]> = (e) => fn(e);
-    this.byEvent.set(event, [...(this.byEvent.get(event) ?? []), entry as Listener<never>]);
+    this.byEvent ??= new Map();
+    this.byEvent.set(event, [...this.listeners(event), entry as Listener<never>]);
     if (CALL_EVENTS.has(event)) this.loudness.calls += 1;
     let listening = true;
     return () => {
       if (!listening) return;
       listening = false;
-      this.byEvent.set(
+      this.byEvent?.set(
         event,
-        (this.byEvent.get(event) ?? []).filter((other) => other !== entry),
+        this.listeners(event).filter((other) => other !== entry),
       );
       if (CALL_EVENTS.has(event)) this.loudness.calls -= 1;
     };
@@ -56,7 +58,7 @@ export class Emitter<M extends object = Events> {
 
   /** Whether anybody listens to an event: if not, it need not be put together. */
   hears(event: keyof M & string): boolean {
-    return (this.byEvent.get(event)?.length ?? 0) > 0 || (this.outer?.hears(event) ?? false);
+    return this.listeners(event).length > 0 || (this.outer?.hears(event) ?? false);
   }
 
   /** Tells everybody who listens, after the events that are being told right now. */
@@ -74,8 +76,12 @@ export class Emitter<M extends object = Events> {
     return this.pending;
   }
 
+  private listeners(event: keyof M): readonly Listener<never>[] {
+    return this.byEvent?.get(event) ?? NOBODY;
+  }
+
   private tell<K extends keyof M & string>(event: K, e: M[K]): void {
-    for (const listener of (this.byEvent.get(event) ?? []) as readonly Listener<M[K]>[]) {
+    for (const listener of this.listeners(event) as readonly Listener<M[K]>[]) {
       try {
         const answer: unknown = listener(e);
         // An async listener: its rejection is nobody's, and must not end the process.
@@ -104,6 +110,8 @@ export function callEvent(circuit: string, at: number, durationMs: number | null
 
 /** What a call that was let through emits; refusals are told without being asked for at the start of a call. */
 const CALL_EVENTS: ReadonlySet<unknown> = new Set(["success", "failure", "ignored"]);
+
+const NOBODY: readonly Listener<never>[] = [];
 
 const reported = new WeakSet<Listener<never>>();
 

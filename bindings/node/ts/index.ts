@@ -8,6 +8,7 @@
 import "./load";
 
 export { CircuitBreaker } from "./breaker";
+
 export {
   CallTimeoutError,
   CircuitOpenError,
@@ -18,6 +19,8 @@ export {
   StoreUnavailableError,
   TimeError,
 } from "./error";
+export { CircuitBreakerGroup, type GroupOptions } from "./group";
+export { CircuitBreakerState, type StatePermit } from "./state";
 export type {
   Awaitable,
   Breaker,
@@ -35,3 +38,4 @@ export type {
   StateChange,
   TripOn,
 } from "./types";
+export { version } from "./version";
