@@ -20,9 +20,11 @@ export async function playAlone({ withoutBreaker = false } = {}) {
 
   const results = [];
   const call = async () => {
-    const result = await guardedCall(withoutBreaker ? { execute: (fn) => fn() } : breaker, dependency.url);
+    const outcome = guardedCall(withoutBreaker ? { execute: (fn) => fn() } : breaker, dependency.url);
+    const who = changes.at(-1)?.toState === "half-open" ? "PROBE" : `call ${results.length + 1}`;
+    const result = await outcome;
     results.push(result);
-    report.line(`call ${results.length}`, `${result.outcome} in ${ms(result.ms)}: ${result.text}`);
+    report.line(who, `${result.outcome} in ${ms(result.ms)}: ${result.text}`);
     return result.outcome;
   };
   const count = (outcome) => results.filter((result) => result.outcome === outcome).length;

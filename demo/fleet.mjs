@@ -18,8 +18,10 @@ export async function playFleet({ notShared = false } = {}) {
   report.line("redis", `redis-server runs, process ${redis.pid}`);
 
   const changes = [];
+  const refusals = () => fleet.flatMap(({ results }) => results).filter(({ outcome }) => outcome === "refused");
   const onChange = (change) => {
     changes.push(change);
+    if (change.toState === "half-open") report.line("fleet", `refused ${refusals().length} calls meanwhile`);
     report.change(change);
   };
   const start = (name) => startProcess(name, [redis.url, dependency.url, notShared ? "alone" : "shared"], onChange);
@@ -27,10 +29,14 @@ export async function playFleet({ notShared = false } = {}) {
   const [a, b, c] = fleet;
   report.line("fleet", `processes ${fleet.map(({ name, pid }) => `${name} ${pid}`).join(", ")}`);
 
+  let probed = false;
   const call = async (member) => {
     const result = await member.call();
     const repeated = result.outcome === "refused" && member.results.at(-2)?.outcome === "refused";
-    if (!repeated) report.line(`process ${member.name}`, `${result.outcome} in ${ms(result.ms)}: ${result.text}`);
+    const isProbe = changes.at(-1)?.instance === member.name && changes.at(-2)?.toState === "half-open";
+    const what = `${result.outcome} in ${ms(result.ms)}: ${result.text}`;
+    if (!repeated) report.line(`process ${member.name}`, isProbe && !probed ? `PROBE ${what}` : what);
+    probed ||= isProbe;
     return result.outcome;
   };
 
@@ -42,7 +48,6 @@ export async function playFleet({ notShared = false } = {}) {
   const brokenRequests = dependency.requests.length;
 
   // All three keep calling at once. The dependency recovers while the circuit is open, and nobody tells them.
-  const refusals = () => fleet.flatMap(({ results }) => results).filter(({ outcome }) => outcome === "refused");
   let recovered = false;
   const keepCalling = async (member) => {
     for (let i = 0; i < 40; i++) {

@@ -12,9 +12,10 @@ export function startReport(title) {
       console.log(`${seconds.padStart(7)} s  ${who.padEnd(12)}${what}`);
     },
     /** A state change, as listeners get it. */
-    change({ fromState, toState, reason, failures, openMs }) {
+    change({ fromState, toState, reason, failures, openMs, instance }) {
       const why = reason === "threshold" ? `${failures} failures, open for ${openMs} ms` : reason;
-      this.line("CIRCUIT", `${fromState} -> ${toState} (${why})`);
+      const by = instance === null ? "" : `, by process ${instance}`;
+      this.line("CIRCUIT", `${fromState} -> ${toState} (${why})${by}`);
     },
     saved(text) {
       console.log(`\n  saved: ${text}`);
