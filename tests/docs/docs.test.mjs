@@ -11,14 +11,39 @@ import { installPackage, ROOT } from "../support/consumer.mjs";
 import { startServer } from "../support/servers.mjs";
 import { examplesIn, promisedOutput, shapeOf } from "./examples.mjs";
 
-const documents = execFileSync("git", ["ls-files", "*.md"], { cwd: ROOT, encoding: "utf8" })
-  .split("\n")
-  .filter(Boolean);
+const tracked = (...patterns) =>
+  execFileSync("git", ["ls-files", ...patterns], { cwd: ROOT, encoding: "utf8" })
+    .split("\n")
+    .filter(Boolean);
+
+/** What the readers of doc comments, who look at one class, are assumed to have. */
+const ASSUMED = `
+import { Redis } from "ioredis";
+import { CircuitBreaker, CircuitBreakerGroup } from "switchgear";
+import { DistributedCircuitBreaker, DistributedCircuitBreakerGroup, RedisStore } from "switchgear/redis";
+const redis = new Redis(process.env.REDIS_URL!);
+const billing = { charge: async (order: string) => "charged " + order };
+const order = "order 42";
+const queued = (order: string) => "queued " + order;
+const endpoint = "https://hooks.example/new";
+const deliver = async (endpoint: string) => endpoint.length;
+`;
+
+/** Each text with examples: the documents, and the doc comments of the facade. */
+const texts = [
+  ...tracked("*.md").map((document) => ({ document, text: read(document), assumed: "" })),
+  ...tracked("bindings/node/ts/*.ts").map((document) => ({
+    document,
+    text: read(document).replaceAll(/^ *\* ?/gm, ""),
+    assumed: ASSUMED,
+  })),
+];
 
 /** Where each example stands, with a file name for those in TypeScript. */
-const examples = documents.flatMap((document) =>
-  examplesIn(readFileSync(join(ROOT, document), "utf8")).map((example, i) => ({
+const examples = texts.flatMap(({ document, text, assumed }) =>
+  examplesIn(text).map((example, i) => ({
     ...example,
+    setup: assumed + example.setup,
     name: `${document}:${example.line} (${example.language || "no language"})`,
     document,
     file: `${document.replaceAll(/\W/g, "-")}-${i}`,
@@ -83,9 +108,10 @@ for (const example of examples) {
   });
 }
 
-test("the README has the examples it is read for", () => {
-  const languages = examplesIn(readFileSync(join(ROOT, "README.md"), "utf8")).map(({ language }) => language);
-  assert.ok(languages.filter((language) => language === "ts").length >= 3, languages.join());
+test("README and doc comments have the examples they are read for", () => {
+  const typed = (pattern) => examples.filter(({ language, document }) => language === "ts" && pattern.test(document));
+  assert.ok(typed(/^README\.md$/).length >= 3);
+  assert.ok(typed(/\.ts$/).length >= 3);
 });
 
 for (const example of broken) {
@@ -169,6 +195,10 @@ function checkCommand(line) {
       );
       readFileSync(join(ROOT, program));
   }
+}
+
+function read(file) {
+  return readFileSync(join(ROOT, file), "utf8");
 }
 
 function packageScripts() {
