@@ -23,4 +23,4 @@ bench:
 	@scripts/bench.sh
 
 vectors: build
-	@scripts/vectors.sh $(VECTORS)
+	@scripts/vectors.sh $(if $(VECTORS),"$(VECTORS)")

@@ -6,6 +6,8 @@
 //! - `as` belongs to `canRequest` and keeps the permit under a label; a label given again names the newer permit.
 //!   `permit` belongs to a settlement and needs a label that an earlier step gave. If that admission was refused there is
 //!   no permit: the step fails, it is not settled as if it had named none.
+//!   A permit is settled once: the scripts take an outcome that comes twice for one command sent twice (DESIGN 4), the core
+//!   has no such case.
 //! - `forMs` belongs to `trip`. `allowed` and `retryAfterMs` may be expected of `canRequest`, `status` of a settlement, the
 //!   fields of the snapshot (taken at the step's own `at`, after it) of every step. What is not named is not compared.
 
