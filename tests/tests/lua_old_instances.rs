@@ -108,6 +108,22 @@ fn a_half_open_period_that_says_nothing_of_itself_runs_by_our_configuration() {
     assert_eq!((tripped.from, tripped.reason), (Some(State::HalfOpen), Some(Reason::ProbeFailed)));
 }
 
+/// Old transitions begin no epoch, so it is the kind that tells a call admitted before from a probe.
+#[test]
+fn a_call_from_before_an_old_instances_trip_decides_nothing_in_its_half_open_period() {
+    let mut bench = Bench::start().unwrap();
+    let circuit = bench.prepare(Situation::Fresh, TripOn::Rolling).unwrap();
+    assert_eq!((circuit.permit.kind, circuit.permit.epoch), (PermitKind::Closed, 0));
+    let mut old = Old { circuit: &circuit, store: &mut bench.connection };
+    old.trips(START);
+    old.begins_half_open(START + OPEN_MS);
+    for outcome in [Outcome::Success, Outcome::Failure, Outcome::Release] {
+        let late = bench.reply(&circuit.wire.settle(outcome, START + OPEN_MS, &circuit.permit)).unwrap();
+        assert_eq!((late.settlement(), late.state, late.epoch), (Settlement::Stale, State::HalfOpen, 0));
+    }
+    assert_eq!(bench.snapshot(&circuit.wire, START + OPEN_MS).unwrap().half_open_in_flight, 1);
+}
+
 #[test]
 fn old_and_new_failures_count_together() {
     let mut bench = Bench::start().unwrap();
