@@ -8,9 +8,11 @@ mod call;
 mod circuit;
 mod keys;
 mod options;
+mod reading;
 mod reply;
 
 pub use self::call::{Ask, CallId, Script};
 pub use self::circuit::{Answer, Control, PermitKind, Settle, SharedCircuit, SharedPermit, Step};
 pub use self::keys::Keys;
 pub use self::options::{OnStoreFailure, SharedOptions};
+pub use self::reading::ADMISSION_FIELDS;

@@ -7,7 +7,8 @@ use core::fmt;
 /// The scripts of the wire contract (DESIGN section 4), in the order of the table that ships them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Script {
-    /// The hot one: answers CLOSED, OPEN and the manual modes from the circuit's hash alone.
+    /// The hot one: reads what answers CLOSED, OPEN and the manual modes. A plain `HMGET` of the
+    /// [`ADMISSION_FIELDS`](super::ADMISSION_FIELDS) does the same for less, wherever reads go to the primary.
     Admit,
     /// The whole admission, with its writes.
     CanRequest,
@@ -52,7 +53,8 @@ impl Script {
 
 /// A script call to send, and the ticket to hand back with what came of it.
 ///
-/// The host sends `EVALSHA` of the script with the circuit's [keys](super::SharedCircuit::keys) for it and these arguments.
+/// The host sends `EVALSHA` of the script with the circuit's [keys](super::SharedCircuit::keys) for it and these arguments;
+/// for [`Script::Admit`] it may send the plain `HMGET`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ask {
     /// Names the conversation that the reply, the error or the deadline belongs to.

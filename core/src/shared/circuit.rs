@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use super::call::{Ask, CallId, Script};
 use super::keys::Keys;
 use super::options::{OnStoreFailure, SharedOptions};
+use super::reading;
 use super::reply::{self, Aftermath, Verdict};
 use crate::breaker::State;
 use crate::config::{Config, HostOption, Naming, TripOn, Value};
@@ -114,8 +115,8 @@ pub enum Answer {
 ///
 /// let ask = circuit.admit(Millis::new(1_000)?);
 /// assert_eq!(circuit.keys().of(ask.script), ["{cb:billing}"]);
-/// // The host sends it, and hands back the integers of the reply: status, state, mode, epoch, wait.
-/// let step = circuit.on_reply(Millis::new(1_001)?, ask.ticket, &[1, 0, 0, 0, 0]);
+/// // The host reads the fields of that key and hands them back; here Redis has never heard of the circuit.
+/// let step = circuit.on_reading(Millis::new(1_001)?, ask.ticket, [None; 5]);
 /// assert!(matches!(step.answer, Some(Answer::Granted(_))));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -194,10 +195,11 @@ impl SharedCircuit {
         &self.config
     }
 
-    /// Asks for one call. One round trip; two when it begins or meets a half-open period.
+    /// Asks for one call: a read of the [`ADMISSION_FIELDS`](super::ADMISSION_FIELDS), whose answer goes to
+    /// [`on_reading`](Self::on_reading). One round trip; two when it begins or meets a half-open period.
     pub fn admit(&mut self, now: Millis) -> Ask {
         let id = self.draw_id();
-        self.begin(Goal::Admission(id), Script::Admit, now, vec![now.get().to_string()])
+        self.begin(Goal::Admission(id), Script::Admit, now, Vec::new())
     }
 
     /// Settles a call; without a permit the plain rules of the current state apply (DESIGN 3.4).
@@ -251,7 +253,25 @@ impl SharedCircuit {
         Ok(self.begin(Goal::Control, Script::Control, now, args))
     }
 
-    /// Takes what the store replied.
+    /// Takes what was read for an admission: the values of the [`ADMISSION_FIELDS`](super::ADMISSION_FIELDS).
+    pub fn on_reading(&mut self, now: Millis, ticket: u64, fields: [Option<&str>; 5]) -> Step {
+        let is_reading = |talk: &Conversation| talk.ask.script == Script::Admit;
+        if !self.conversations.get(&ticket).is_some_and(is_reading) {
+            return Step::default();
+        }
+        let Some(talk) = self.conversations.remove(&ticket) else { return Step::default() };
+        let (Goal::Admission(id), false) = (talk.goal, talk.answered) else { return Step::default() };
+        match reading::verdict(now, fields) {
+            Verdict::AskOn => {
+                let args = vec![now.get().to_string(), id.to_string(), self.config_arg.clone()];
+                let ask = Some(self.talk(ticket, talk.goal, Script::CanRequest, now, args));
+                Step { ask, ..Step::default() }
+            }
+            verdict => Step { answer: answer_to(verdict, id), ..Step::default() },
+        }
+    }
+
+    /// Takes what a script replied.
     pub fn on_reply(&mut self, now: Millis, ticket: u64, reply: &[i64]) -> Step {
         let Some(talk) = self.conversations.remove(&ticket) else { return Step::default() };
         let read = match talk.goal {
@@ -304,26 +324,15 @@ impl SharedCircuit {
     }
 
     fn on_verdict(&mut self, now: Millis, talk: &Conversation, id: CallId, reply: &[i64]) -> Option<Step> {
-        let is_first = talk.ask.script == Script::Admit;
-        let Aftermath { transition, config_mismatch } =
-            if is_first { Aftermath::default() } else { reply::aftermath(reply, talk.at)? };
-        let mut step = Step { transition, config_mismatch, ..Step::default() };
-        let grant = |kind, epoch| Some(Answer::Granted(SharedPermit { kind, epoch, id }));
-        match reply::verdict(reply)? {
-            Verdict::AskOn if !is_first => return None,
-            Verdict::AskOn if talk.answered => {}
-            Verdict::AskOn => {
-                let args = vec![now.get().to_string(), id.to_string(), self.config_arg.clone()];
-                step.ask = Some(self.talk(talk.ask.ticket, talk.goal, Script::CanRequest, now, args));
-            }
-            // A grant that comes after the deadline is nobody's any more.
-            Verdict::Probe { .. } if talk.answered => step.ask = Some(self.give_back(now, id)),
-            Verdict::Probe { epoch } => step.answer = grant(PermitKind::Probe, epoch),
-            Verdict::Closed { epoch } => step.answer = grant(PermitKind::Closed, epoch),
-            Verdict::Bypass => step.answer = grant(PermitKind::Bypass, 0),
-            Verdict::Refused { state, retry_after } => step.answer = Some(Answer::Refused { state, retry_after }),
+        if talk.ask.script == Script::Admit {
+            return None;
         }
-        Some(step)
+        let verdict = reply::verdict(reply)?;
+        let Aftermath { transition, config_mismatch } = reply::aftermath(reply, talk.at)?;
+        // A grant that comes after the deadline is nobody's any more.
+        let is_late = talk.answered && matches!(verdict, Verdict::Probe { .. });
+        let ask = is_late.then(|| self.give_back(now, id));
+        Some(Step { answer: answer_to(verdict, id), ask, transition, config_mismatch, malformed: false })
     }
 
     /// The store did not answer. If a slot may have been taken by the command whose reply was lost, it is given back.
@@ -381,6 +390,17 @@ impl SharedCircuit {
 
 /// On the wire: no permit.
 const NO_EPOCH: &str = "-1";
+
+fn answer_to(verdict: Verdict, id: CallId) -> Option<Answer> {
+    let grant = |kind, epoch| Some(Answer::Granted(SharedPermit { kind, epoch, id }));
+    match verdict {
+        Verdict::Probe { epoch } => grant(PermitKind::Probe, epoch),
+        Verdict::Closed { epoch } => grant(PermitKind::Closed, epoch),
+        Verdict::Bypass => grant(PermitKind::Bypass, 0),
+        Verdict::Refused { state, retry_after } => Some(Answer::Refused { state, retry_after }),
+        Verdict::AskOn => None,
+    }
+}
 
 fn told(talk: &Conversation, answer: Answer, reply: &[i64]) -> Option<Step> {
     let Aftermath { transition, config_mismatch } = reply::aftermath(reply, talk.at)?;

@@ -5,7 +5,7 @@ use crate::permit::{Reason, Settlement, Transition};
 use crate::snapshot::Snapshot;
 use crate::time::Millis;
 
-/// What `admit` or `can_request` said.
+/// The verdict on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Refused {
@@ -19,11 +19,11 @@ pub(super) enum Verdict {
         epoch: u64,
     },
     Bypass,
-    /// `admit` cannot tell: `can_request` must be asked.
+    /// The reading cannot tell: `can_request` must be asked.
     AskOn,
 }
 
-/// What stands behind the head of each reply but that of `admit` and `get_state`.
+/// What stands behind the head of each reply but that of `get_state`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Aftermath {
     pub(super) transition: Option<Transition>,
@@ -42,7 +42,6 @@ pub(super) fn verdict(reply: &[i64]) -> Option<Verdict> {
         1 => Verdict::Closed { epoch },
         2 => Verdict::Probe { epoch },
         3 => Verdict::Bypass,
-        4 => Verdict::AskOn,
         _ => return None,
     })
 }

@@ -28,10 +28,13 @@ fn granted(step: &Step) -> SharedPermit {
     permit
 }
 
+const HALF_OPEN: [Option<&str>; 5] = [Some("half-open"), None, Some("7"), Some("50"), Some("30000")];
+const CLOSED_AT_42: [Option<&str>; 5] = [None, None, Some("42"), None, None];
+
 /// An admission that has got as far as `can_request`.
 fn asked_on(circuit: &mut SharedCircuit) -> Ask {
     let first = circuit.admit(at(100));
-    let step = circuit.on_reply(at(101), first.ticket, &[4, 2, 0, 7, 0]);
+    let step = circuit.on_reading(at(101), first.ticket, HALF_OPEN);
     assert_eq!(step.answer, None);
     step.ask.unwrap()
 }
@@ -45,12 +48,9 @@ fn probe(circuit: &mut SharedCircuit) -> SharedPermit {
 fn a_closed_admission_is_one_round_trip_and_its_success_none() {
     let mut circuit = circuit(&[]);
     let ask = circuit.admit(at(100));
-    assert_eq!(
-        (ask.script, ask.args.as_slice(), ask.by_text, ask.delay_ms),
-        (Script::Admit, &["100".to_string()][..], false, 0)
-    );
+    assert_eq!((ask.script, ask.args.as_slice(), ask.by_text, ask.delay_ms), (Script::Admit, &[][..], false, 0));
     assert_eq!(circuit.keys().of(Script::Admit), ["{cb:billing}"]);
-    let permit = granted(&circuit.on_reply(at(101), ask.ticket, &[1, 0, 0, 42, 0]));
+    let permit = granted(&circuit.on_reading(at(101), ask.ticket, CLOSED_AT_42));
     assert_eq!(permit, SharedPermit { kind: PermitKind::Closed, epoch: 42, id: id(1) });
     assert_eq!(circuit.settle(at(110), Some(permit), Outcome::Success), Settle::Done(Settlement::Applied));
     assert_eq!(circuit.settle(at(110), Some(permit), Outcome::Release), Settle::Done(Settlement::Applied));
@@ -109,7 +109,8 @@ fn without_a_permit_the_epoch_is_unknown_and_the_id_fresh() {
 fn a_half_open_admission_asks_on_under_the_same_ticket() {
     let mut circuit = circuit(&[]);
     let first = circuit.admit(at(100));
-    let second = circuit.on_reply(at(101), first.ticket, &[4, 1, 0, 7, 0]).ask.unwrap();
+    let second =
+        circuit.on_reading(at(101), first.ticket, [Some("open"), None, Some("7"), Some("50"), Some("51")]).ask.unwrap();
     assert_eq!((second.ticket, second.script), (first.ticket, Script::CanRequest));
     assert_eq!(second.args[..2], ["101", "00000000000000ab0000000000001"]);
     let step = circuit.on_reply(at(102), second.ticket, &[2, 2, 0, 101, 0, 1, 1, 0, -1, 0]);
@@ -123,12 +124,14 @@ fn a_half_open_admission_asks_on_under_the_same_ticket() {
 #[test]
 fn refusals_say_what_refused_and_for_how_long() {
     let mut circuit = circuit(&[]);
-    let mut refusal = |reply: &[i64]| {
+    let mut refusal = |fields| {
         let ask = circuit.admit(at(100));
-        circuit.on_reply(at(101), ask.ticket, reply).answer.unwrap()
+        circuit.on_reading(at(101), ask.ticket, fields).answer.unwrap()
     };
-    assert_eq!(refusal(&[0, 1, 0, 50, 400]), Answer::Refused { state: State::Open, retry_after: Some(400) });
-    assert_eq!(refusal(&[0, 0, 1, 50, -1]), Answer::Refused { state: State::Open, retry_after: None });
+    let open = refusal([Some("open"), None, Some("50"), Some("51"), Some("450")]);
+    assert_eq!(open, Answer::Refused { state: State::Open, retry_after: Some(400) });
+    let forced = refusal([None, Some("forced-open"), Some("50"), None, None]);
+    assert_eq!(forced, Answer::Refused { state: State::Open, retry_after: None });
     let ask = asked_on(&mut circuit);
     let step = circuit.on_reply(at(102), ask.ticket, &long([0, 2, 0, 7, 30]));
     assert_eq!(step.answer, Some(Answer::Refused { state: State::HalfOpen, retry_after: Some(30) }));
@@ -138,7 +141,8 @@ fn refusals_say_what_refused_and_for_how_long() {
 fn a_disabled_circuit_admits_and_hears_nothing() {
     let mut circuit = circuit(&[]);
     let ask = circuit.admit(at(100));
-    let permit = granted(&circuit.on_reply(at(101), ask.ticket, &[3, 1, 2, 7, 0]));
+    let permit =
+        granted(&circuit.on_reading(at(101), ask.ticket, [Some("open"), Some("disabled"), Some("7"), None, None]));
     assert_eq!(permit.kind, PermitKind::Bypass);
     assert_eq!(circuit.settle(at(102), Some(permit), Outcome::Failure), Settle::Done(Settlement::Stale));
 }
@@ -189,8 +193,8 @@ fn an_answer_comes_once() {
     let ask = circuit.admit(at(100));
     assert!(circuit.on_deadline(ask.ticket).answer.is_some());
     assert_eq!(circuit.on_deadline(ask.ticket), Step::default());
-    assert_eq!(circuit.on_reply(at(300), ask.ticket, &[1, 0, 0, 42, 0]), Step::default());
-    assert_eq!(circuit.on_reply(at(301), ask.ticket, &[1, 0, 0, 42, 0]), Step::default());
+    assert_eq!(circuit.on_reading(at(300), ask.ticket, CLOSED_AT_42), Step::default());
+    assert_eq!(circuit.on_reading(at(301), ask.ticket, CLOSED_AT_42), Step::default());
     assert_eq!(circuit.on_error(at(302), ask.ticket, "gone"), Step::default());
 }
 
@@ -199,7 +203,7 @@ fn a_late_answer_to_the_first_question_asks_no_second() {
     let mut circuit = circuit(&[]);
     let ask = circuit.admit(at(100));
     circuit.on_deadline(ask.ticket);
-    assert_eq!(circuit.on_reply(at(300), ask.ticket, &[4, 2, 0, 7, 0]), Step::default());
+    assert_eq!(circuit.on_reading(at(300), ask.ticket, HALF_OPEN), Step::default());
 }
 
 #[test]
@@ -301,7 +305,7 @@ fn a_reply_that_is_none_of_ours_is_no_answer() {
         [&[], &[1], &[9, 0, 0, 0, 0], &[1, 0, 0, -5, 0], &[0, 7, 0, 0, 0], &[0, 0, 7, 0, 0], &[i64::MIN; 5]];
     for reply in replies {
         let mut circuit = circuit(&[]);
-        let ask = circuit.admit(at(100));
+        let ask = asked_on(&mut circuit);
         let step = circuit.on_reply(at(101), ask.ticket, reply);
         assert_eq!((step.answer, step.malformed), (Some(Answer::Unavailable), true), "{reply:?}");
         let ask = circuit.get_state(at(100));
@@ -326,4 +330,15 @@ fn construction_checks_the_names() {
     for (name, prefix) in [("", "cb:"), ("a\nb", "cb:"), ("x", ""), ("x", "}cb:")] {
         assert_eq!(new(name, prefix).unwrap_err().code(), "name_invalid");
     }
+}
+
+#[test]
+fn a_reading_belongs_to_the_first_question_only() {
+    let mut circuit = circuit(&[]);
+    let second = asked_on(&mut circuit);
+    assert_eq!(circuit.on_reading(at(102), second.ticket, CLOSED_AT_42), Step::default());
+    assert_eq!(circuit.on_reading(at(102), 999, CLOSED_AT_42), Step::default());
+    assert_eq!(circuit.in_flight(), 1, "the script's reply is still awaited");
+    let first = circuit.admit(at(103));
+    assert!(circuit.on_reply(at(104), first.ticket, &long([1, 0, 0, 42, 0])).malformed, "integers are no reading");
 }
