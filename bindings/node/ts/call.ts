@@ -112,12 +112,17 @@ export async function run(
   args: readonly unknown[] = NO_ARGS,
   begun: number | null = beginning(rules),
 ): Promise<unknown> {
+  let given: unknown;
   let value: unknown;
   try {
-    const result = attempt(fn, call, rules.circuit);
-    if (isAsyncGenerator(result)) return new GuardedAsyncGenerator({ call, rules, args }, { inner: result, settle });
-    if (isGenerator(result)) return new GuardedGenerator({ call, rules, args }, { inner: result, settle });
-    value = await result;
+    value = await attempt(
+      (signal) => {
+        given = fn(signal);
+        return given;
+      },
+      call,
+      rules.circuit,
+    );
   } catch (error) {
     const ending = thrown(error, call, rules, since(begun, rules.now));
     const settling = settle(ending);
@@ -126,6 +131,10 @@ export async function run(
       return recover(call.fallback, error, args);
     }
     throw error;
+  }
+  if (value === given) {
+    if (isAsyncGenerator(value)) return new GuardedAsyncGenerator({ call, rules, args }, { inner: value, settle });
+    if (isGenerator(value)) return new GuardedGenerator({ call, rules, args }, { inner: value, settle });
   }
   const settling = settle(returned(value, rules.host, since(begun, rules.now)));
   if (settling !== undefined) await settling;
