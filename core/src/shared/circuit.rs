@@ -24,7 +24,7 @@ pub struct SharedPermit {
     pub kind: PermitKind,
     /// The period it was given in; its outcome is stale in any other.
     pub epoch: u64,
-    /// Names the call in the store.
+    /// Names the probe in the store. A call admitted while CLOSED gets its name when there is something to tell of it.
     pub id: CallId,
 }
 
@@ -211,9 +211,9 @@ impl SharedCircuit {
             Some(SharedPermit { kind: PermitKind::Closed, .. }) if self.is_free(outcome) => {
                 return Settle::Done(Settlement::Applied);
             }
-            Some(permit) => {
-                let kind = if permit.kind == PermitKind::Probe { "1" } else { "0" };
-                (permit.id.to_string(), permit.epoch.to_string(), kind)
+            Some(SharedPermit { kind: PermitKind::Probe, epoch, id }) => (id.to_string(), epoch.to_string(), "1"),
+            Some(SharedPermit { kind: PermitKind::Closed, epoch, .. }) => {
+                (self.draw_id().to_string(), epoch.to_string(), "0")
             }
             // A release without a permit names no call: it frees the newest slot, whosever it is.
             None if outcome == Outcome::Release => (String::new(), NO_EPOCH.to_string(), "0"),
@@ -226,6 +226,12 @@ impl SharedCircuit {
         };
         let args = vec![now.get().to_string(), id, epoch, kind.to_string(), self.config_arg.clone()];
         Settle::Tell(self.begin(Goal::Settlement, script, now, args))
+    }
+
+    /// Whether the success of a call admitted while CLOSED is never told: then a host need not hand it in.
+    #[must_use]
+    pub fn success_is_free(&self) -> bool {
+        self.is_free(Outcome::Success)
     }
 
     /// Asks for the snapshot.

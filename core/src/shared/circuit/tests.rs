@@ -52,15 +52,28 @@ fn a_closed_admission_is_one_round_trip_and_its_success_none() {
     assert_eq!(circuit.keys().of(Script::Admit), ["{cb:billing}"]);
     let permit = granted(&circuit.on_reading(at(101), ask.ticket, CLOSED_AT_42));
     assert_eq!(permit, SharedPermit { kind: PermitKind::Closed, epoch: 42, id: id(1) });
+    assert!(circuit.success_is_free());
     assert_eq!(circuit.settle(at(110), Some(permit), Outcome::Success), Settle::Done(Settlement::Applied));
     assert_eq!(circuit.settle(at(110), Some(permit), Outcome::Release), Settle::Done(Settlement::Applied));
     assert_eq!(circuit.in_flight(), 0);
 }
 
 #[test]
+fn calls_admitted_while_closed_are_told_apart_when_they_are_told() {
+    let mut circuit = circuit(&[]);
+    let permit = SharedPermit { kind: PermitKind::Closed, epoch: 42, id: id(0) };
+    let ids = [(); 2].map(|()| {
+        let Settle::Tell(ask) = circuit.settle(at(110), Some(permit), Outcome::Failure) else { panic!("not told") };
+        ask.args[1].clone()
+    });
+    assert_eq!(ids, [id(1).to_string(), id(2).to_string()]);
+}
+
+#[test]
 fn what_counts_successes_hears_of_them() {
     for trip_on in ["consecutive", "rate"] {
         let mut circuit = circuit(&[("trip_on", trip_on.into())]);
+        assert!(!circuit.success_is_free());
         let permit = SharedPermit { kind: PermitKind::Closed, epoch: 42, id: id(1) };
         let Settle::Tell(ask) = circuit.settle(at(110), Some(permit), Outcome::Success) else { panic!("{trip_on}") };
         assert_eq!(ask.script, Script::RecordSuccess);
