@@ -5,7 +5,7 @@ use napi::bindgen_prelude::{Env, External, Result, Utf16String};
 use napi_derive::napi;
 use switchgear_core::config::HostOption;
 use switchgear_core::shared::{
-    Answer, Ask, CallId, Control, Keys, PermitKind, Script, Settle, SharedOptions, SharedPermit, Step,
+    ADMISSION_FIELDS, Answer, Ask, CallId, Control, Keys, PermitKind, Script, Settle, SharedOptions, SharedPermit, Step,
 };
 use switchgear_core::{Naming, Settlement, State, Value, name_from_utf16, prefix_from_utf16, shared};
 use switchgear_lua::SCRIPTS;
@@ -68,6 +68,8 @@ impl SharedConfig {
 pub struct Circuit {
     engine: shared::SharedCircuit,
     nonce: u64,
+    /// Whether a plain read goes to the server that takes writes; else a script, which always does, reads for us.
+    reads_primary: bool,
     /// The last answer, whose details the facade may still ask for.
     last: Step,
 }
@@ -79,6 +81,7 @@ pub fn shared_circuit(
     name: Utf16String,
     prefix: Utf16String,
     nonce: (u32, u32),
+    reads_primary: bool,
     shared: &SharedConfig,
 ) -> Result<External<Circuit>> {
     let name = name_from_utf16(&name).map_err(|error| thrown(&env, error))?;
@@ -86,7 +89,7 @@ pub fn shared_circuit(
     let nonce = u64::from(nonce.0) << 32 | u64::from(nonce.1);
     let engine = shared::SharedCircuit::new(&name, &prefix, nonce, shared.config.clone(), shared.options)
         .map_err(|error| thrown(&env, error))?;
-    Ok(External::new(Circuit { engine, nonce, last: Step::default() }))
+    Ok(External::new(Circuit { engine, nonce, reads_primary, last: Step::default() }))
 }
 
 /// The key that everything is routed by.
@@ -95,10 +98,16 @@ pub fn shared_routing_key(circuit: &External<Circuit>) -> &str {
     circuit.engine.keys().routing()
 }
 
-/// The command that asks for a call, but for its last argument, which is `now`.
+/// The command that asks for a call; always the same.
 #[napi(catch_unwind)]
 pub fn shared_admit_command(circuit: &External<Circuit>) -> Vec<String> {
     circuit.command(Script::Admit, false)
+}
+
+/// Whether the success of a call admitted while CLOSED need not be settled.
+#[napi(catch_unwind)]
+pub fn shared_success_is_free(circuit: &External<Circuit>) -> bool {
+    circuit.engine.success_is_free()
 }
 
 /// Asks for one call: answers the ticket of the admit command. Throws `time_invalid`.
@@ -161,22 +170,42 @@ pub fn shared_disable(circuit: &mut External<Circuit>, env: Env, now: f64) -> Re
     circuit.control(&env, now, Control::Disable)
 }
 
-/// Takes the reply of a healthy admission, number by number: an array costs more to read than to use.
+/// Asks for one call and takes what was read for it, in one go: the path of a healthy call. Answers the epoch of a grant
+/// while CLOSED, anything else as `-1 - answer`. Throws `time_invalid`.
 #[napi(catch_unwind)]
-#[allow(clippy::too_many_arguments, reason = "five integers are the reply")]
-pub fn shared_on_admit_reply(
+#[allow(clippy::too_many_arguments, reason = "five fields are read; an array costs more to take apart than to use")]
+pub fn shared_admitted(
+    circuit: &mut External<Circuit>,
+    env: Env,
+    now: f64,
+    state: Option<String>,
+    mode: Option<String>,
+    epoch: Option<String>,
+    opened_at: Option<String>,
+    open_ms: Option<String>,
+) -> Result<f64> {
+    let now = moment(&env, now)?;
+    let ticket = circuit.engine.admit(now).ticket;
+    let fields = [&state, &mode, &epoch, &opened_at, &open_ms].map(Option::as_deref);
+    let step = circuit.engine.on_reading(now, ticket, fields);
+    Ok(match step.answer {
+        Some(Answer::Granted(SharedPermit { kind: PermitKind::Closed, epoch, .. })) => double(epoch),
+        _ => -1.0 - f64::from(circuit.keep(step)),
+    })
+}
+
+/// Takes what was read for an admission that the engine knows of already. Throws `time_invalid`.
+#[napi(catch_unwind)]
+pub fn shared_on_reading(
     circuit: &mut External<Circuit>,
     env: Env,
     now: f64,
     ticket: f64,
-    status: f64,
-    state: f64,
-    mode: f64,
-    epoch: f64,
-    wait: f64,
+    fields: Vec<Option<String>>,
 ) -> Result<u32> {
-    let reply = [status, state, mode, epoch, wait].map(integer);
-    let step = circuit.engine.on_reply(moment(&env, now)?, whole(ticket), &reply);
+    let now = moment(&env, now)?;
+    let field = |i: usize| fields.get(i).and_then(Option::as_deref);
+    let step = circuit.engine.on_reading(now, whole(ticket), [field(0), field(1), field(2), field(3), field(4)]);
     Ok(circuit.keep(step))
 }
 
@@ -241,7 +270,8 @@ pub fn shared_ask(circuit: &External<Circuit>) -> Option<AskSeen> {
     let Ask { ticket, script, by_text, delay_ms, ref args } = *circuit.last.ask.as_ref()?;
     let mut command = circuit.command(script, by_text);
     command.extend_from_slice(args);
-    Some(AskSeen { ticket: double(ticket), delay_ms: double(delay_ms), command })
+    let reads = script == Script::Admit;
+    Some(AskSeen { ticket: double(ticket), delay_ms: double(delay_ms), reads, command })
 }
 
 /// The transition that the last answer tells of.
@@ -276,6 +306,10 @@ impl Circuit {
     fn command(&self, script: Script, by_text: bool) -> Vec<String> {
         let shipped = &SCRIPTS[script as usize];
         let keys = self.engine.keys().of(script);
+        if script == Script::Admit && self.reads_primary {
+            let read = ["HMGET", self.engine.keys().routing()];
+            return read.into_iter().chain(ADMISSION_FIELDS).map(Into::into).collect();
+        }
         let head = if by_text { ["EVAL", shipped.text] } else { ["EVALSHA", shipped.sha1] };
         let head = head.map(String::from).into_iter().chain([keys.len().to_string()]);
         head.chain(keys.iter().cloned()).collect()
@@ -316,6 +350,8 @@ pub struct AskSeen {
     pub ticket: f64,
     /// Milliseconds to wait before sending it.
     pub delay_ms: f64,
+    /// Whether the reply is the fields of a reading.
+    pub reads: bool,
     /// The command, its name first.
     pub command: Vec<String>,
 }

@@ -14,17 +14,26 @@ export interface RedisCommands {
 }
 
 /** Sends one command. It may throw instead of rejecting: a client is foreign code. */
-export type Send = (args: string[], key: string) => PromiseLike<unknown>;
+export type Send = (args: readonly string[], key: string) => PromiseLike<unknown>;
+
+/** The way to the store. */
+export interface Way {
+  readonly send: Send;
+  /** Whether a plain read goes to the server that takes writes. A client that may ask a replica knows less than it should. */
+  readonly readsPrimary: boolean;
+}
 
 /**
- * How to send through `client`.
+ * The way through `client`.
  * @throws {@link ConfigError} when it has the shape of none of the clients that are known
  */
-export function sendThrough(client: unknown): Send {
+export function wayThrough(client: unknown): Way {
   if (typeof client === "object" && client !== null) {
     if (isIoredis(client)) return throughIoredis(client);
     if (isNodeRedis(client)) return throughNodeRedis(client);
-    if (isCommands(client)) return (args, key) => Promise.resolve(client.command(args, key));
+    if (isCommands(client)) {
+      return { send: (args, key) => Promise.resolve(client.command([...args], key)), readsPrimary: false };
+    }
   }
   const shown = kindOf(client);
   throw new ConfigError(`\`client\` must be ${VALID}, got \`${shown}\``, "client", shown);
@@ -37,7 +46,7 @@ const VALID =
 interface Ioredis {
   readonly status: string;
   readonly isCluster?: boolean;
-  readonly options?: { readonly enableAutoPipelining?: boolean };
+  readonly options?: { readonly enableAutoPipelining?: boolean; readonly scaleReads?: unknown };
   call(name: string, ...args: string[]): PromiseLike<unknown>;
   sendCommand(command: unknown): PromiseLike<unknown>;
 }
@@ -47,10 +56,11 @@ function isIoredis(client: object): client is Ioredis {
   return typeof status === "string" && typeof call === "function" && typeof sendCommand === "function";
 }
 
-function throughIoredis(client: Ioredis): Send {
-  const { options } = client;
-  if (client.isCluster !== true || options?.enableAutoPipelining !== true) {
-    return (args) => client.call(...(args as [string, ...string[]]));
+function throughIoredis(client: Ioredis): Way {
+  const { isCluster = false, options } = client;
+  const readsPrimary = !isCluster || options?.scaleReads === "master";
+  if (!isCluster || options?.enableAutoPipelining !== true) {
+    return { send: (args) => client.call(...(args as [string, ...string[]])), readsPrimary };
   }
   // Auto-pipelining in a cluster may take the first argument of a command for its key (iovalkey): of a script that is the
   // digest, so the pipeline goes to the wrong node. `call` on this view of the client goes by the real keys, one command
@@ -59,7 +69,7 @@ function throughIoredis(client: Ioredis): Send {
     options: { ...options, enableAutoPipelining: false },
     sendCommand: (command: unknown) => client.sendCommand(command),
   };
-  return (args) => Reflect.apply(client.call, view, args);
+  return { send: (args) => Reflect.apply(client.call, view, args), readsPrimary };
 }
 
 /** node-redis from 5 on. Each of its kinds takes the command in another place. */
@@ -73,11 +83,11 @@ function isNodeRedis(client: object): client is NodeRedis {
   return typeof isOpen === "boolean" && typeof sendCommand === "function";
 }
 
-function throughNodeRedis(client: NodeRedis): Send {
+function throughNodeRedis(client: NodeRedis): Way {
   // `false`: not a read-only command, so it goes to a master.
-  if ("slots" in client) return (args, key) => client.sendCommand(key, false, args);
-  if ("getMasterNode" in client) return (args) => client.sendCommand(false, args);
-  return (args) => client.sendCommand(args);
+  if ("slots" in client) return { send: (args, key) => client.sendCommand(key, false, args), readsPrimary: true };
+  if ("getMasterNode" in client) return { send: (args) => client.sendCommand(false, args), readsPrimary: true };
+  return { send: (args) => client.sendCommand(args), readsPrimary: true };
 }
 
 function isCommands(client: object): client is RedisCommands {

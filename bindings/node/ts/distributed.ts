@@ -115,6 +115,22 @@ export class DistributedCircuitBreaker implements Breaker {
   private readonly closedChanged: PreparedSharedPolicy["closedChanged"];
   private lastFailure: string | null = null;
 
+  /** What follows an admission, made once: each call then needs no function of its own. */
+  private readonly allowed = (admission: Admission): boolean => {
+    if (admission instanceof Grant) return true;
+    this.tellRefused(admission);
+    return this.host.observe;
+  };
+
+  private readonly acquired = (admission: Admission): SharedPermit => {
+    if (admission instanceof Grant) {
+      return new SharedSettleOnce(isProbe(admission), (outcome, error) => this.settleByHand(admission, outcome, error));
+    }
+    const error = this.tellRefused(admission);
+    if (!this.host.observe) throw error;
+    return new SharedSettleOnce(false, async () => "stale");
+  };
+
   /**
    * Asks nothing of the store and changes nothing there.
    *
@@ -137,7 +153,7 @@ export class DistributedCircuitBreaker implements Breaker {
       circuit: this.name,
       host: this.host,
       now: this.host.clock ?? this.connection.stopwatch,
-      timed: () => this.host.slowCallMs !== undefined || !this.events.quiet(),
+      timed: () => this.host.slowCallMs !== undefined || this.events.loudness.calls > 0,
     };
     this.circuit = new SharedCircuit(
       this.name,
@@ -159,9 +175,15 @@ export class DistributedCircuitBreaker implements Breaker {
    * store did not answer under `fail-closed`; {@link CallTimeoutError}; {@link ConfigError} for the options;
    * {@link TimeError} if the clock fails. All as rejections. A store that does not take the outcome hides nothing of it.
    */
-  async execute<T>(fn: (signal?: AbortSignal) => Awaitable<T>, options?: CallOptions<T>): Promise<T> {
-    checkedFn(fn);
-    return this.enter(fn, checkedCall(options, this.host), NO_ARGS) as Promise<T>;
+  execute<T>(fn: (signal?: AbortSignal) => Awaitable<T>, options?: CallOptions<T>): Promise<T> {
+    let call: CheckedCall;
+    try {
+      checkedFn(fn);
+      call = checkedCall(options, this.host);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    return this.enter(fn, call, NO_ARGS) as Promise<T>;
   }
 
   /**
@@ -189,7 +211,7 @@ export class DistributedCircuitBreaker implements Breaker {
     return guardWith(fn as (...args: unknown[]) => unknown, call, this.rules, {
       enter,
       enterSync: enter,
-      admit: () => this.admitOrObserve(),
+      admit: () => this.circuit.admit().then((admission) => this.settling(admission)),
     });
   }
 
@@ -200,11 +222,8 @@ export class DistributedCircuitBreaker implements Breaker {
    *
    * @throws {@link TimeError} if the clock fails
    */
-  async canExecute(): Promise<boolean> {
-    const admission = await this.circuit.admit();
-    if (admission instanceof Grant) return true;
-    this.tellRefused(admission);
-    return this.host.observe;
+  canExecute(): Promise<boolean> {
+    return this.circuit.admit().then(this.allowed);
   }
 
   /** Reports that a call succeeded. Whether that counted; what the store does not take does not. */
@@ -230,14 +249,8 @@ export class DistributedCircuitBreaker implements Breaker {
    * @throws {@link CircuitOpenError} if it was refused; {@link StoreUnavailableError} if the store did not answer under
    * `fail-closed`; {@link TimeError} if the clock fails
    */
-  async acquire(): Promise<SharedPermit> {
-    const admission = await this.circuit.admit();
-    if (admission instanceof Grant) {
-      return new SharedSettleOnce(isProbe(admission), (outcome, error) => this.settleByHand(admission, outcome, error));
-    }
-    const error = this.tellRefused(admission);
-    if (!this.host.observe) throw error;
-    return new SharedSettleOnce(false, async () => "stale");
+  acquire(): Promise<SharedPermit> {
+    return this.circuit.admit().then(this.acquired);
   }
 
   /**
@@ -308,32 +321,24 @@ export class DistributedCircuitBreaker implements Breaker {
     return this.events.on(event, fn);
   }
 
-  private async enter(
-    fn: (signal?: AbortSignal) => unknown,
-    call: CheckedCall,
-    args: readonly unknown[],
-  ): Promise<unknown> {
+  private enter(fn: (signal?: AbortSignal) => unknown, call: CheckedCall, args: readonly unknown[]): Promise<unknown> {
     // The caller gave up before it began: the function is not run, and no slot is taken.
     if (isCancelled(call)) {
       this.tell(cancelled(call));
-      throw call.signal?.reason;
+      return Promise.reject(call.signal?.reason);
     }
-    const settle = await this.admitOrObserve();
-    if (typeof settle !== "function") return refused(settle, call, args);
-    // ... or while the store was asked: then there may be a slot to give back.
-    if (isCancelled(call)) {
-      await settle(cancelled(call));
-      throw call.signal?.reason;
-    }
-    return run(fn, call, this.rules, settle, args);
+    return this.circuit.admit().then((admission) => {
+      const settle = this.settling(admission);
+      if (typeof settle !== "function") return refused(settle, call, args);
+      return isCancelled(call) ? giveUp(call, settle) : run(fn, call, this.rules, settle, args);
+    });
   }
 
   /**
    * How a call that goes ahead is settled, or why it does not. Under `observe` every call goes ahead; one that would have
    * been refused has been told as refused, and that is all that is said and counted of it.
    */
-  private async admitOrObserve(): Promise<Settle | Refusal> {
-    const admission = await this.circuit.admit();
+  private settling(admission: Admission): Settle | Refusal {
     if (admission instanceof Grant) return (ending) => this.settled(admission, ending);
     const error = this.tellRefused(admission);
     return this.host.observe ? ignoreEnding : error;
@@ -426,6 +431,12 @@ function isCancelled(call: CheckedCall): boolean {
 
 function cancelled(call: CheckedCall): Ending {
   return { outcome: "ignored", error: call.signal?.reason, durationMs: null, reason: null };
+}
+
+/** The caller gave up while the store was asked: a slot that was taken is given back. */
+async function giveUp(call: CheckedCall, settle: Settle): Promise<never> {
+  await settle(cancelled(call));
+  throw call.signal?.reason;
 }
 
 function ignoreEnding(): void {

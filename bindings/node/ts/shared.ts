@@ -6,7 +6,7 @@
 import { checkedName } from "./config";
 import { Deadline } from "./deadlines";
 import { fromNative, StoreError } from "./error";
-import { type FieldValue, type NativeTransition, native } from "./native";
+import { type FieldValue, type NativeTransition, native, SUCCESS } from "./native";
 import { redact } from "./redact";
 import type { Connection } from "./store";
 import type { Snapshot } from "./types";
@@ -23,11 +23,19 @@ declare module "./native" {
     ) => SharedConfig;
 
     /** The engine of one circuit. Every `now` is checked: anything but an integer, 0 to 2^52, throws. */
-    sharedCircuit(name: string, prefix: string, nonce: [number, number], config: SharedConfig): Engine;
+    sharedCircuit(
+      name: string,
+      prefix: string,
+      nonce: [number, number],
+      readsPrimary: boolean,
+      config: SharedConfig,
+    ): Engine;
     /** The key that every command is routed by. */
     sharedRoutingKey(engine: Engine): string;
-    /** The command that asks for a call, but for its last argument, which is `now`. */
+    /** The command that asks for a call; always the same. */
     sharedAdmitCommand(engine: Engine): string[];
+    /** Whether the success of a call admitted while closed need not be settled. */
+    sharedSuccessIsFree(engine: Engine): boolean;
     /** Asks for one call: the ticket of that command. */
     sharedAdmit(engine: Engine, now: number): number;
     /** What all others answer: one of the low values plus flags. */
@@ -37,16 +45,13 @@ declare module "./native" {
     sharedTrip(engine: Engine, now: number, forMs: FieldValue | undefined): number;
     sharedForceOpen(engine: Engine, now: number): number;
     sharedDisable(engine: Engine, now: number): number;
-    sharedOnAdmitReply(
-      engine: Engine,
-      now: number,
-      ticket: number,
-      status: number,
-      state: number,
-      mode: number,
-      epoch: number,
-      wait: number,
-    ): number;
+    /**
+     * Asks for one call and takes what was read for it: the path of a healthy call. The epoch of a grant while closed;
+     * anything else as -1 - answer.
+     */
+    sharedAdmitted(engine: Engine, now: number, ...fields: Fields): number;
+    /** Takes what was read for an admission that the engine knows of already. */
+    sharedOnReading(engine: Engine, now: number, ticket: number, fields: Fields): number;
     sharedOnReply(engine: Engine, now: number, ticket: number, reply: number[]): number;
     sharedOnError(engine: Engine, now: number, ticket: number, error: string): number;
     sharedOnDeadline(engine: Engine, ticket: number): number;
@@ -65,6 +70,9 @@ declare module "./native" {
 /** A checked configuration. Made once per policy, taken by every circuit that runs by it. */
 export type SharedConfig = { readonly __brand: "SharedConfig" };
 
+/** What is read of a circuit for an admission, field by field; null for one that is not there. */
+type Fields = [string | null, string | null, string | null, string | null, string | null];
+
 /** The engine of one circuit, handed to functions: that costs half of a method call. */
 type Engine = { readonly __brand: "Engine" };
 
@@ -72,6 +80,8 @@ type Engine = { readonly __brand: "Engine" };
 interface Ask {
   ticket: number;
   delayMs: number;
+  /** Whether the reply is the fields of a reading. */
+  reads: boolean;
   command: string[];
 }
 
@@ -133,6 +143,7 @@ export class SharedCircuit {
   private readonly native = native();
   private readonly admitCommand: readonly string[];
   private readonly key: string;
+  private readonly successIsFree: boolean;
 
   /**
    * Asks nothing of the store.
@@ -146,40 +157,33 @@ export class SharedCircuit {
     private readonly onTransition: OnTransition,
   ) {
     checkedName(name);
-    try {
-      this.engine = this.native.sharedCircuit(name, connection.prefix, drawNonce(), config);
-    } catch (error) {
-      throw fromNative(error);
-    }
+    const { prefix, readsPrimary } = connection;
+    this.engine = this.checked(() => this.native.sharedCircuit(name, prefix, drawNonce(), readsPrimary, config));
     this.admitCommand = this.native.sharedAdmitCommand(this.engine);
     this.key = this.native.sharedRoutingKey(this.engine);
+    this.successIsFree = this.native.sharedSuccessIsFree(this.engine);
   }
 
   /** Asks for one call. Rejects with {@link TimeError} if the clock is wrong, or with what the clock throws. */
   admit(): Promise<Admission> {
     return new Promise((resolve) => {
       const now = this.clock();
-      const ticket = this.checked(() => this.native.sharedAdmit(this.engine, now));
-      const talk = new Conversation(this, now, ticket, resolve as (answer: Answer) => void);
+      if (!isMoment(now)) this.checked(() => this.native.sharedAdmit(this.engine, now));
+      const talk = new Conversation(this, now, UNTOLD, true, resolve as (answer: Answer) => void);
       this.connection.deadlines.start(talk);
-      this.send(talk, ticket, [...this.admitCommand, String(now)]);
+      this.send(talk, this.admitCommand);
     });
   }
 
   /** Settles a call; without a grant the plain rules of the current state apply. Neither throws nor rejects. */
   settle(grant: Grant | null, outcome: number): SharedSettlement | Promise<SharedSettlement> {
+    if (this.successIsFree && outcome === SUCCESS && grant?.kind === GRANTED_CLOSED) return "applied";
+    const { kind, epoch, counter } = grant ?? NO_GRANT;
     let now: number;
     let code: number;
     try {
       now = this.clock();
-      code = this.native.sharedSettle(
-        this.engine,
-        now,
-        grant?.kind ?? 0,
-        grant?.epoch ?? 0,
-        grant?.counter ?? 0,
-        outcome,
-      );
+      code = this.native.sharedSettle(this.engine, now, kind, epoch, counter, outcome);
     } catch (error) {
       // A broken clock: the next admission reports it to its caller, this caller has a result to get.
       this.report(fromNative(error));
@@ -208,57 +212,85 @@ export class SharedCircuit {
   private converse(now: number): Promise<Answer> {
     const ask = this.native.sharedAsk(this.engine) as Ask;
     return new Promise((resolve) => {
-      const talk = new Conversation(this, now, ask.ticket, resolve);
+      const talk = new Conversation(this, now, ask.ticket, false, resolve);
       this.connection.deadlines.start(talk);
-      this.send(talk, ask.ticket, ask.command);
+      this.send(talk, ask.command);
     });
   }
 
-  private send(talk: Conversation, ticket: number, command: string[]): void {
+  private send(talk: Conversation, command: readonly string[]): void {
     try {
       this.connection.send(command, this.key).then(
-        (reply) => this.replied(talk, ticket, reply),
-        (error) => this.failed(talk, ticket, error),
+        (reply) => this.replied(talk, reply),
+        (error) => this.failed(talk, error),
       );
     } catch (error) {
-      this.failed(talk, ticket, error);
+      this.failed(talk, error);
     }
   }
 
-  private replied(talk: Conversation, ticket: number, reply: unknown): void {
-    const { engine, native } = this;
-    const now = this.later(talk.startedAt);
-    const n = integers(reply);
-    const code =
-      n.length === 5
-        ? // biome-ignore lint/style/noNonNullAssertion: five there are.
-          native.sharedOnAdmitReply(engine, now, ticket, n[0]!, n[1]!, n[2]!, n[3]!, n[4]!)
-        : native.sharedOnReply(engine, now, ticket, n);
-    const error = (code & MALFORMED) === 0 ? null : new StoreError("the reply is none that a script of ours gives");
-    this.step(talk, ticket, code, error);
+  private replied(talk: Conversation, reply: unknown): void {
+    if (talk.reads && isReading(reply)) this.read(talk, reply);
+    else
+      this.follow(
+        talk,
+        this.native.sharedOnReply(this.engine, this.later(talk.startedAt), this.told(talk), integers(reply)),
+      );
   }
 
-  private failed(talk: Conversation, ticket: number, thrown: unknown): void {
+  private read(talk: Conversation, fields: Fields): void {
+    const now = this.later(talk.startedAt);
+    if (talk.ticket !== UNTOLD) {
+      this.follow(talk, this.native.sharedOnReading(this.engine, now, talk.ticket, fields));
+      return;
+    }
+    const answer = this.native.sharedAdmitted(this.engine, now, fields[0], fields[1], fields[2], fields[3], fields[4]);
+    if (answer < 0) {
+      this.follow(talk, -1 - answer);
+    } else {
+      this.connection.deadlines.end(talk);
+      talk.resolve(new Grant(GRANTED_CLOSED, answer, 0));
+    }
+  }
+
+  private follow(talk: Conversation, code: number): void {
+    const error = (code & MALFORMED) === 0 ? null : new StoreError("the reply is none that a command of ours gets");
+    this.step(talk, code, error);
+  }
+
+  private failed(talk: Conversation, thrown: unknown): void {
     const text = errorText(thrown);
-    const code = this.native.sharedOnError(this.engine, this.later(talk.startedAt), ticket, text);
-    this.step(talk, ticket, code, new StoreError(text));
+    const code = this.native.sharedOnError(this.engine, this.later(talk.startedAt), this.told(talk), text);
+    this.step(talk, code, new StoreError(text));
   }
 
   /** @internal */
-  expired(talk: Conversation, ticket: number): void {
+  expired(talk: Conversation): void {
     const error = new StoreError(`no answer within ${this.connection.timeoutMs} ms`);
-    this.step(talk, ticket, this.native.sharedOnDeadline(this.engine, ticket), error);
+    this.step(talk, this.native.sharedOnDeadline(this.engine, this.told(talk)), error);
+  }
+
+  /** The ticket of a conversation; the engine hears of it now at the latest. */
+  private told(talk: Conversation): number {
+    if (talk.ticket === UNTOLD) talk.ticket = this.native.sharedAdmit(this.engine, talk.startedAt);
+    return talk.ticket;
   }
 
   /** Does what the engine says next. Everything is read before anybody is told, for a listener may use the circuit. */
-  private step(talk: Conversation, ticket: number, code: number, error: StoreError | null): void {
+  private step(talk: Conversation, code: number, error: StoreError | null): void {
     const ask = (code & ASK) === 0 ? null : this.native.sharedAsk(this.engine);
     const transition = (code & TRANSITION) === 0 ? null : this.native.sharedTransition(this.engine);
     const answer = this.answer(code & ANSWER, error);
     if (answer !== undefined) this.connection.deadlines.end(talk);
-    const asksAgain = ask?.ticket === ticket;
-    if (ask !== null)
-      this.sendLater(asksAgain ? talk : new Conversation(this, talk.startedAt, ask.ticket, ignore), ask);
+    const asksAgain = ask !== null && (talk.ticket === UNTOLD || talk.ticket === ask.ticket);
+    if (asksAgain) {
+      talk.ticket = ask.ticket;
+      talk.reads = ask.reads;
+      this.sendLater(talk, ask);
+    } else if (ask !== null) {
+      // Something to tidy up, for which nobody waits.
+      this.sendLater(new Conversation(this, talk.startedAt, ask.ticket, false, ignore), ask);
+    }
     if (transition !== null) this.onTransition(transition);
     if ((code & CONFIG_MISMATCH) !== 0) {
       this.connection.events.emit("configMismatch", { at: this.later(talk.startedAt), circuit: this.name });
@@ -299,8 +331,8 @@ export class SharedCircuit {
   }
 
   private sendLater(talk: Conversation, ask: Ask): void {
-    if (ask.delayMs === 0) this.send(talk, ask.ticket, ask.command);
-    else setTimeout(() => this.send(talk, ask.ticket, ask.command), ask.delayMs).unref();
+    if (ask.delayMs === 0) this.send(talk, ask.command);
+    else setTimeout(() => this.send(talk, ask.command), ask.delayMs).unref();
   }
 
   private report(error: unknown): void {
@@ -311,7 +343,7 @@ export class SharedCircuit {
   private later(fallback: number): number {
     try {
       const now = this.clock();
-      return Number.isInteger(now) && now >= 0 && now <= MAX_TIME ? now : fallback;
+      return isMoment(now) ? now : fallback;
     } catch {
       return fallback;
     }
@@ -336,16 +368,25 @@ class Conversation extends Deadline {
   constructor(
     private readonly circuit: SharedCircuit,
     readonly startedAt: number,
-    private readonly ticket: number,
+    /** What the engine knows it by. */
+    public ticket: number,
+    /** Whether the reply to come is a reading. */
+    public reads: boolean,
     readonly resolve: (answer: Answer) => void,
   ) {
     super();
   }
 
   override expired(): void {
-    this.circuit.expired(this, this.ticket);
+    this.circuit.expired(this);
   }
 }
+
+/**
+ * An admission of which the engine has not been told: nearly every one is answered by its first reply, and the two are told
+ * in one. The command writes nothing, so it is not late then.
+ */
+const UNTOLD = 0;
 
 const CONTROLS = {
   reset: "sharedReset",
@@ -354,10 +395,19 @@ const CONTROLS = {
   disable: "sharedDisable",
 } as const;
 
+/** Without a permit the plain rules of the current state apply. */
+const NO_GRANT = new Grant(0, 0, 0);
+
 /** The latest moment there is: 2^52. */
 const MAX_TIME = 4_503_599_627_370_496;
 
-function ignore(): void {}
+function isMoment(now: unknown): boolean {
+  return Number.isInteger(now) && (now as number) >= 0 && (now as number) <= MAX_TIME;
+}
+
+function ignore(): void {
+  // Nobody waits.
+}
 
 /**
  * Drawn anew for each circuit object, so that two of one name do not give their calls the same ids; so a worker thread and
@@ -366,6 +416,16 @@ function ignore(): void {}
 function drawNonce(): [number, number] {
   const [high = 0, low = 0] = crypto.getRandomValues(new Uint32Array(2));
   return [high, low];
+}
+
+/** Makes a reading of what a client made of it: some decode texts to Buffers. */
+function isReading(reply: unknown): reply is Fields {
+  if (!Array.isArray(reply) || reply.length !== 5) return false;
+  for (let i = 0; i < 5; i += 1) {
+    const field = reply[i];
+    if (field !== null && typeof field !== "string") reply[i] = field === undefined ? null : String(field);
+  }
+  return true;
 }
 
 /** The integers of a reply, however the client decodes them; empty for what is no list. */

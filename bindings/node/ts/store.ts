@@ -1,5 +1,6 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import { hostname } from "node:os";
-import { type RedisCommands, type Send, sendThrough } from "./clients";
+import { type RedisCommands, type Way, wayThrough } from "./clients";
 import { monotonicNow } from "./clock";
 import { checkedTimeout, onlyOptions, optionsObject, outOfRange } from "./config";
 import { Deadlines } from "./deadlines";
@@ -95,8 +96,7 @@ export class RedisStore {
 }
 
 /** What the circuits of one store share. */
-export interface Connection {
-  readonly send: Send;
+export interface Connection extends Way {
   readonly prefix: string;
   readonly timeoutMs: number;
   /** The time that goes into commands. */
@@ -112,13 +112,13 @@ export interface Connection {
 const DEFAULT_TIMEOUT_MS = 100;
 
 function connect(client: unknown, options: unknown): Connection {
-  const send = sendThrough(client);
+  const way = wayThrough(client);
   const given = optionsObject("options", options);
   onlyOptions(given, ["prefix", "timeoutMs", "clock", "instance"]);
   const { prefix, timeoutMs, clock, instance } = given;
   const ms = timeoutMs === undefined ? DEFAULT_TIMEOUT_MS : checkedTimeout("timeoutMs", timeoutMs);
   return {
-    send,
+    ...way,
     prefix: prefix === undefined ? native().defaultPrefix() : checkedPrefix(prefix),
     timeoutMs: ms,
     ...checkedClock(clock),
