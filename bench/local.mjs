@@ -21,39 +21,14 @@ export async function measureLocal() {
   const opossum = new Opossum(healthy, { timeout: false });
 
   const closed = await measure(
-    [
-      {
-        name: "bare await",
-        async run(n) {
-          for (let i = 0; i < n; i++) await healthy();
-        },
-      },
-      {
-        name: "switchgear, closed (rolling)",
-        async run(n) {
-          for (let i = 0; i < n; i++) await rolling.execute(healthy);
-        },
-      },
-      {
-        name: "switchgear, closed (consecutive)",
-        async run(n) {
-          for (let i = 0; i < n; i++) await consecutive.execute(healthy);
-        },
-      },
-      {
-        name: "cockatiel 3, closed",
-        async run(n) {
-          for (let i = 0; i < n; i++) await cockatiel.execute(healthy);
-        },
-      },
-      {
-        name: "opossum 9, closed",
-        async run(n) {
-          for (let i = 0; i < n; i++) await opossum.fire();
-        },
-      },
-    ],
-    { rounds: 15, timeMs: 60, batch: 2000 },
+    {
+      "bare await": () => healthy(),
+      "switchgear, closed (rolling)": () => rolling.execute(healthy),
+      "switchgear, closed (consecutive)": () => consecutive.execute(healthy),
+      "cockatiel 3, closed": () => cockatiel.execute(healthy),
+      "opossum 9, closed": () => opossum.fire(),
+    },
+    { rounds: 15, timeMs: 60, batch: 100_000 },
   );
   opossum.shutdown();
   return new Map([...closed, ...(await measureRefusals())]);
@@ -69,48 +44,37 @@ async function measureRefusals() {
   }
 
   const times = await measure(
-    [
-      {
-        name: "switchgear, refused",
-        async run(n) {
-          for (let i = 0; i < n; i++) {
-            try {
-              await open.execute(healthy);
-            } catch (error) {
-              if (error.code !== "circuit_open") throw error;
-            }
-          }
-        },
-      },
-      {
-        name: "cockatiel 3, refused",
-        async run(n) {
-          for (let i = 0; i < n; i++) {
-            try {
-              await cockatiel.execute(healthy);
-            } catch (error) {
-              if (!error.isBrokenCircuitError) throw error;
-            }
-          }
-        },
-      },
-      {
-        name: "opossum 9, refused",
-        async run(n) {
-          for (let i = 0; i < n; i++) {
-            try {
-              await opossum.fire();
-            } catch (error) {
-              if (error.code !== "EOPENBREAKER") throw error;
-            }
-          }
-        },
-      },
-    ],
-    { rounds: 9, timeMs: 60, batch: 500 },
+    {
+      "switchgear, refused": refusal(
+        () => open.execute(healthy),
+        (error) => error.code === "circuit_open",
+      ),
+      "cockatiel 3, refused": refusal(
+        () => cockatiel.execute(healthy),
+        (error) => error.isBrokenCircuitError,
+      ),
+      "opossum 9, refused": refusal(
+        () => opossum.fire(),
+        (error) => error.code === "EOPENBREAKER",
+      ),
+    },
+    { rounds: 9, timeMs: 60, batch: 10_000 },
   );
   opossum.shutdown();
   return times;
+}
+
+/** A call that must be refused, awaited and caught; anything else ends the benchmark. */
+function refusal(call, isRefusal) {
+  return async () => {
+    try {
+      await call();
+    } catch (error) {
+      if (isRefusal(error)) return;
+      throw error;
+    }
+    throw new Error("not refused");
+  };
 }
 
 function newCockatiel() {

@@ -3,16 +3,17 @@
 import { Bench } from "tinybench";
 
 /**
- * Measures `tasks`, each `{ name, run(n) }` where `run` does the thing n times, in a loop of its own: a loop shared by
- * all tasks would be optimized for none. Returns per task the times of one call, in ns, round by round.
+ * Measures `tasks`, a map from names to functions that make one call and give its promise. Returns per task the times of
+ * one call, awaited, in ns, round by round. One sample is a loop of `batch` calls: a clock read takes as long as a call.
  */
 export async function measure(tasks, { rounds, timeMs, batch }) {
-  const times = new Map(tasks.map(({ name }) => [name, []]));
+  const times = new Map(Object.keys(tasks).map((name) => [name, []]));
   for (let round = 0; round < rounds; round++) {
     // The order rotates, so that nobody always runs right after the same neighbour.
-    const order = tasks.map((_, i) => tasks[(i + round) % tasks.length]);
+    const entries = Object.entries(tasks);
+    const order = entries.map((_, i) => entries[(i + round) % entries.length]);
     const bench = new Bench({ time: timeMs, iterations: 5, warmup: round === 0, warmupTime: timeMs });
-    for (const { name, run } of order) bench.add(name, () => run(batch), { async: true });
+    for (const [name, call] of order) bench.add(name, () => repeat(call, batch), { async: true });
     await bench.run();
     for (const task of bench.tasks) {
       if (task.result.state !== "completed") throw task.result.error ?? new Error(`${task.name}: ${task.result.state}`);
@@ -20,6 +21,10 @@ export async function measure(tasks, { rounds, timeMs, batch }) {
     }
   }
   return times;
+}
+
+async function repeat(call, times) {
+  for (let i = 0; i < times; i++) await call();
 }
 
 /** The median over the rounds of how much longer `name` took than `base` in the same round. */

@@ -23,32 +23,12 @@ export async function measureRedis() {
     const bare = await client.script("LOAD", "return 1");
 
     const times = await measure(
-      [
-        {
-          name: "bare EVALSHA, one key",
-          async run(n) {
-            for (let i = 0; i < n; i++) await client.evalsha(bare, 1, "{cb:bench}", Date.now());
-          },
-        },
-        {
-          name: "switchgear, admission",
-          async run(n) {
-            for (let i = 0; i < n; i++) await breaker.acquire();
-          },
-        },
-        {
-          name: "switchgear, guarded success",
-          async run(n) {
-            for (let i = 0; i < n; i++) await breaker.execute(healthy);
-          },
-        },
-        {
-          name: "two scripts, guarded success",
-          async run(n) {
-            for (let i = 0; i < n; i++) await twoScripts.execute(healthy);
-          },
-        },
-      ],
+      {
+        "bare EVALSHA, one key": () => client.evalsha(bare, 1, "{cb:bench}", Date.now()),
+        "switchgear, admission": () => breaker.acquire(),
+        "switchgear, guarded success": () => breaker.execute(healthy),
+        "two scripts, guarded success": () => twoScripts.execute(healthy),
+      },
       { rounds: 21, timeMs: 100, batch: 200 },
     );
 
