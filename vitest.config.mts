@@ -7,5 +7,7 @@ export default defineConfig({
     server: { deps: { external: [/[\\/]dist[\\/]/] } },
     pool: "forks",
     maxWorkers: 2,
+    // The heap tests run millions of calls, and machines are slow: the limit is only there to end what hangs.
+    testTimeout: 180_000,
   },
 });

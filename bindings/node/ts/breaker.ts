@@ -49,7 +49,6 @@ import { warn } from "./warn";
 
 /**
  * A policy that was read already, and whom its breakers report to: how a group makes its members.
- * @internal
  */
 export class PreparedPolicy {
   constructor(

@@ -117,7 +117,7 @@ export async function run(
   try {
     value = await attempt(
       (signal) => {
-        given = fn(signal);
+        given = signal === undefined ? fn() : fn(signal);
         return given;
       },
       call,
