@@ -31,10 +31,14 @@ const library = built
   .find((file) => basename(file) === (LIBRARY[process.platform] ?? "libswitchgear_node.so"));
 copyFileSync(library, join(fresh, `switchgear.${process.platform}-${process.arch}.node`));
 
-execFileSync(process.execPath, [require.resolve("typescript/bin/tsc"), "-p", "tsconfig.build.json", "--outDir", fresh], {
-  cwd: root,
-  stdio: "inherit",
-});
+execFileSync(
+  process.execPath,
+  [require.resolve("typescript/bin/tsc"), "-p", "tsconfig.build.json", "--outDir", fresh],
+  {
+    cwd: root,
+    stdio: "inherit",
+  },
+);
 
 for (const entry of ENTRIES.filter((entry) => existsSync(join(fresh, `${entry}.js`)))) {
   const names = Object.keys(require(join(fresh, `${entry}.js`)));

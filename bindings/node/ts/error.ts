@@ -2,6 +2,7 @@
 
 /** An option that cannot be taken; nothing was changed. */
 export class ConfigError extends Error {
+  /** The name of the class. */
   declare readonly name: "ConfigError";
   /** The stable code of this error. */
   declare readonly code: "config_invalid";
@@ -22,6 +23,7 @@ constants(ConfigError, { name: "ConfigError", code: "config_invalid" });
 
 /** A text that cannot name a circuit: names are 1 to 512 bytes of UTF-8 without control characters. */
 export class NameError extends Error {
+  /** The name of the class. */
   declare readonly name: "NameError";
   /** The stable code of this error. */
   declare readonly code: "name_invalid";
@@ -30,6 +32,7 @@ constants(NameError, { name: "NameError", code: "name_invalid" });
 
 /** A number that is no moment: `now` is an integer, 0 to 2^52. Nothing was changed. */
 export class TimeError extends Error {
+  /** The name of the class. */
   declare readonly name: "TimeError";
   /** The stable code of this error. */
   declare readonly code: "time_invalid";
@@ -38,6 +41,7 @@ constants(TimeError, { name: "TimeError", code: "time_invalid" });
 
 /** A guarded call took longer than its `timeoutMs`. It counted as a failure. */
 export class CallTimeoutError extends Error {
+  /** The name of the class. */
   declare readonly name: "CallTimeoutError";
   /** The stable code of this error. */
   declare readonly code: "call_timeout";
@@ -73,6 +77,7 @@ export interface RefusalFields {
  * `structuredClone` keeps its message; to bring it whole to another thread send `toJSON()` and build it anew from that.
  */
 export class CircuitOpenError extends Error implements RefusalFields {
+  /** The name of the class. */
   declare readonly name: "CircuitOpenError";
   /** The stable code of this error. */
   declare readonly code: "circuit_open";
@@ -104,7 +109,7 @@ export class CircuitOpenError extends Error implements RefusalFields {
   }
 
   /** What it says, as plain data. */
-  toJSON(): RefusalFields & { name: string; code: string; message: string } {
+  toJSON(): RefusalFields & Pick<CircuitOpenError, "name" | "code" | "message"> {
     const { name, code, message, circuit, state, retryAfterMs, lastFailure } = this;
     return { name, code, message, circuit, state, retryAfterMs, lastFailure };
   }
@@ -120,6 +125,7 @@ constants(CircuitOpenError, {
 
 /** The store of a shared circuit did not answer; `cause` says why. Under `fail-closed` it is also a refusal. */
 export class StoreUnavailableError extends Error {
+  /** The name of the class. */
   declare readonly name: "StoreUnavailableError";
   /** The stable code of this error. */
   declare readonly code: "store_unavailable";
@@ -150,6 +156,7 @@ constants(StoreUnavailableError, {
 
 /** The store answered with an error, or could not be reached. */
 export class StoreError extends Error {
+  /** The name of the class. */
   declare readonly name: "StoreError";
   /** The stable code of this error. */
   declare readonly code: "store_error";

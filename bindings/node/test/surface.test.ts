@@ -1,0 +1,216 @@
+// The surface of the package: what it exports, what its errors carry, and that there is one of each.
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { Worker } from "node:worker_threads";
+import * as esm from "switchgear";
+import {
+  CallTimeoutError,
+  CircuitBreaker,
+  CircuitBreakerState,
+  CircuitOpenError,
+  ConfigError,
+  NameError,
+  StoreError,
+  StoreUnavailableError,
+  TimeError,
+  version,
+} from "switchgear";
+import { describe, expect, test } from "vitest";
+import { native } from "../../../dist/native.js";
+import { ROOT } from "./support/child";
+
+const require = createRequire(join(ROOT, "package.json"));
+const REFUSAL = { circuit: "billing", state: "open", retryAfterMs: 12_300, lastFailure: "ECONNREFUSED" } as const;
+
+describe("the package", () => {
+  test("import and require give the very same classes", () => {
+    const cjs = require("switchgear");
+    expect(Object.keys(esm).sort()).toEqual(Object.keys(cjs).sort());
+    for (const [name, value] of Object.entries(esm)) expect(cjs[name], name).toBe(value);
+  });
+
+  test("exports what the documentation says and nothing else", () => {
+    expect(Object.keys(esm).sort()).toEqual([
+      "CallTimeoutError",
+      "CircuitBreaker",
+      "CircuitBreakerGroup",
+      "CircuitBreakerState",
+      "CircuitOpenError",
+      "ConfigError",
+      "NameError",
+      "StoreError",
+      "StoreUnavailableError",
+      "TimeError",
+      "version",
+    ]);
+  });
+
+  test("one version: the workspace's, the package's, the lock file's, the native module's", () => {
+    const workspace = /^\[workspace\.package\]\nversion = "(.+)"$/m.exec(
+      readFileSync(join(ROOT, "Cargo.toml"), "utf8"),
+    );
+    expect(workspace?.[1]).toBe(version);
+    expect(require("./package.json").version).toBe(version);
+    expect(require("./package-lock.json").version).toBe(version);
+  });
+
+  test("works in a worker thread, beside the main one", async () => {
+    const worker = new Worker(
+      `const { CircuitBreaker } = require("switchgear");
+       const { parentPort } = require("node:worker_threads");
+       const breaker = new CircuitBreaker("c", { failureThreshold: 1 });
+       breaker.recordFailure();
+       breaker.execute(() => 1).catch((error) => parentPort.postMessage({ error, fields: error.toJSON() }));`,
+      { eval: true, stdout: true },
+    );
+    const { error, fields } = await new Promise<{ error: Error; fields: object }>((resolve, reject) => {
+      worker.once("message", resolve);
+      worker.once("error", reject);
+    });
+    await worker.terminate();
+    expect(error).toBeInstanceOf(Error);
+    expect(error.message).toMatch(/^circuit `c` is open, retry in 30.0 s$/);
+    expect(new CircuitOpenError(fields as never)).toMatchObject({
+      circuit: "c",
+      state: "open",
+      message: error.message,
+    });
+    expect(new CircuitBreaker("c").getState()).toBe("closed");
+  });
+
+  test("a default in the documentation is the core's", () => {
+    const types = readFileSync(join(ROOT, "bindings/node/ts/types.ts"), "utf8");
+    for (const { name, default: value } of native().fieldTable()) {
+      const documented = new RegExp(`@defaultValue (.+)\\n   \\*/\\n  ${name}\\?`).exec(types)?.[1];
+      expect(documented?.replace(/\{@link (\w+)\}/, "$1").replaceAll("`", ""), name).toBe(value);
+    }
+  });
+});
+
+describe("errors", () => {
+  const ERRORS: [error: Error & { code: string }, name: string][] = [
+    [new ConfigError("`a` must be b, got `c`", "a", "c"), "ConfigError"],
+    [new NameError("no name"), "NameError"],
+    [new TimeError("no time"), "TimeError"],
+    [new CircuitOpenError(REFUSAL), "CircuitOpenError"],
+    [new CallTimeoutError("c", 5), "CallTimeoutError"],
+    [new StoreError("LOADING"), "StoreError"],
+    [new StoreUnavailableError("c", new StoreError("LOADING")), "StoreUnavailableError"],
+  ];
+
+  test("there is one class for each code of the core, and no other", () => {
+    expect(ERRORS.map(([error]) => error.code)).toEqual(native().errorCodes());
+  });
+
+  test.each(ERRORS)("%s", (error, name) => {
+    expect(error).toBeInstanceOf(Error);
+    expect(error.name).toBe(name);
+    expect(String(error)).toBe(`${name}: ${error.message}`);
+    expect(Object.prototype.toString.call(error)).toBe("[object Error]");
+  });
+
+  test("a refusal carries what frameworks and retry loops look for", () => {
+    const error = new CircuitOpenError(REFUSAL);
+    expect(error).toMatchObject({
+      ...REFUSAL,
+      code: "circuit_open",
+      status: 503,
+      statusCode: 503,
+      expose: false,
+      retryable: false,
+      headers: { "Retry-After": "13" },
+      message: "circuit `billing` is open, retry in 12.3 s (last failure: ECONNREFUSED)",
+    });
+    expect(new StoreUnavailableError("c", "gone")).toMatchObject({
+      status: 503,
+      statusCode: 503,
+      retryable: false,
+      cause: "gone",
+    });
+  });
+
+  test.each([
+    [0, "0.0", "0"],
+    [1, "0.1", "1"],
+    [100, "0.1", "1"],
+    [101, "0.2", "1"],
+    [1000, "1.0", "1"],
+    [1001, "1.1", "2"],
+    [59_999, "60.0", "60"],
+    [3_155_760_000_000, "3155760000.0", "3155760000"],
+  ])("a wait of %d ms is never told too short", (retryAfterMs, seconds, header) => {
+    const error = new CircuitOpenError({ ...REFUSAL, retryAfterMs, lastFailure: null });
+    expect(error.message).toBe(`circuit \`billing\` is open, retry in ${seconds} s`);
+    expect(error.headers).toEqual({ "Retry-After": header });
+  });
+
+  test("an unknown wait has no header", () => {
+    const error = new CircuitOpenError({ ...REFUSAL, retryAfterMs: null });
+    expect(error.headers).toEqual({});
+    expect(error.message).toBe("circuit `billing` is open (last failure: ECONNREFUSED)");
+  });
+
+  test("a refusal survives structuredClone as an error, and JSON whole", () => {
+    const breaker = new CircuitBreaker("billing", { failureThreshold: 1 });
+    breaker.recordFailure(new Error("no answer"));
+    const error = thrownBy(() => breaker.acquire()) as CircuitOpenError;
+    const clone = structuredClone(error);
+    expect(clone).toBeInstanceOf(Error);
+    expect(clone.message).toBe(error.message);
+    const again = new CircuitOpenError(JSON.parse(JSON.stringify(error)));
+    expect(again).toBeInstanceOf(CircuitOpenError);
+    expect(again.toJSON()).toEqual(error.toJSON());
+    expect(structuredClone(error.toJSON())).toEqual(error.toJSON());
+  });
+});
+
+describe("the machine alone", () => {
+  test("answers by the time it is given, and nothing else", () => {
+    const state = new CircuitBreakerState({ failureThreshold: 2, openDurationMs: 100 });
+    expect([state.recordFailure(0), state.recordFailure(1), state.getState()]).toEqual(["applied", "applied", "open"]);
+    expect([state.canRequest(100), state.retryAfterMs(100), state.canRequest(101)]).toEqual([false, 1, true]);
+    expect([state.acquire(101), state.retryAfterMs(101)]).toEqual([null, 100]);
+    expect([state.recordSuccess(102), state.getState(), state.recordFailure(103)]).toEqual([
+      "applied",
+      "closed",
+      "applied",
+    ]);
+    state.trip(200, 7);
+    expect([state.retryAfterMs(200), state.snapshot(200).remainingOpenMs]).toEqual([7, 7]);
+    state.forceOpen(300);
+    expect([state.retryAfterMs(9e12), state.canRequest(9e12), state.getState()]).toEqual([null, false, "open"]);
+    state.disable(400);
+    expect([state.canRequest(400), state.recordFailure(400), state.getState()]).toEqual([true, "stale", "closed"]);
+    state.reset(500);
+    const permit = state.acquire(500);
+    expect(permit?.release(500)).toBe("applied");
+    expect(state.snapshot(500)).toEqual({
+      state: "closed",
+      mode: "auto",
+      failuresInWindow: 0,
+      callsInWindow: 0,
+      consecutiveFailures: 0,
+      halfOpenSuccesses: 0,
+      halfOpenInFlight: 0,
+      openedAt: null,
+      remainingOpenMs: 0,
+      trips: 0,
+      epoch: 500,
+    });
+  });
+
+  test("options about running functions are checked, and have no effect", () => {
+    expect(() => new CircuitBreakerState({ timeoutMs: 5, isFailure: () => false }).recordFailure(0)).not.toThrow();
+    expect(() => new CircuitBreakerState({ timeoutMs: -5 })).toThrow(ConfigError);
+  });
+});
+
+function thrownBy(call: () => unknown): unknown {
+  try {
+    call();
+  } catch (error) {
+    return error;
+  }
+  throw new Error("it threw nothing");
+}
