@@ -12,7 +12,13 @@ export async function measure(tasks, { rounds, timeMs, batch }) {
     // The order rotates, so that nobody always runs right after the same neighbour.
     const entries = Object.entries(tasks);
     const order = entries.map((_, i) => entries[(i + round) % entries.length]);
-    const bench = new Bench({ time: timeMs, iterations: 5, warmup: round === 0, warmupTime: timeMs });
+    const bench = new Bench({
+      time: timeMs,
+      iterations: 1,
+      warmup: round === 0,
+      warmupTime: timeMs,
+      warmupIterations: 1,
+    });
     for (const [name, call] of order) bench.add(name, () => repeat(call, batch), { async: true });
     await bench.run();
     for (const task of bench.tasks) {
