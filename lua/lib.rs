@@ -9,7 +9,7 @@
 //!
 //! let admit = &SCRIPTS[0];
 //! assert_eq!((admit.name, admit.keys), ("admit", Keys::Circuit));
-//! // EVALSHA <admit.sha1> 1 {cb:billing} <now>, and after NOSCRIPT: EVAL <admit.text> 1 {cb:billing} <now>
+//! // EVALSHA <admit.sha1> 1 {cb:billing}, and after NOSCRIPT: EVAL <admit.text> 1 {cb:billing}
 //! assert_eq!(admit.sha1.len(), 40);
 //! ```
 #![no_std]

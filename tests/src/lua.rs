@@ -1,6 +1,10 @@
 //! The Lua scripts on a real server: what a call looks like on the wire, and a circuit that answers as the core does.
 
 use redis::{Connection, ConnectionLike, RedisResult};
+use switchgear_core::shared::{
+    ADMISSION_FIELDS, Answer as EngineAnswer, PermitKind as EnginePermit, Script as EngineScript, SharedCircuit,
+    SharedOptions,
+};
 use switchgear_core::{Config, Millis, Mode, Outcome, Reason, Settlement, Snapshot, State, TripOn};
 use switchgear_lua::{Keys, SCRIPTS, Script};
 
@@ -98,9 +102,16 @@ impl Wire {
         Self { keys, config: config_argument(config, IDLE_TTL_MS) }
     }
 
-    /// `admit`.
-    pub fn admit(&self, now: u64) -> Call {
-        self.call(ScriptId::Admit, vec![now.to_string()])
+    /// `admit`, whose reply is that of [`reading`](Self::reading).
+    pub fn admit(&self) -> Call {
+        self.call(ScriptId::Admit, Vec::new())
+    }
+
+    /// The plain read that an admission begins with.
+    pub fn reading(&self) -> redis::Cmd {
+        let mut command = redis::cmd("HMGET");
+        command.arg(self.keys.first()).arg(&ADMISSION_FIELDS);
+        command
     }
 
     /// `can_request`.
@@ -193,7 +204,47 @@ pub struct LuaPermit {
     pub kind: PermitKind,
 }
 
-/// The reply of every script but `get_state`; `admit` gives the first five fields.
+/// What an admission reads: the values of the [`ADMISSION_FIELDS`].
+pub type Fields = [Option<String>; 5];
+
+/// What the engine makes of a reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// Granted while closed, with this epoch.
+    Closed(u64),
+    /// Granted while disabled.
+    Bypass,
+    /// Refused, with the milliseconds to wait if they are known.
+    Refused(Option<u64>),
+    /// Only `can_request` can say.
+    AskOn,
+}
+
+impl Reading {
+    /// Has the engine of the core decide a request at `now`.
+    ///
+    /// # Errors
+    /// The engine says what no reading can lead to.
+    pub fn decide(now: Millis, fields: &Fields) -> Result<Self, String> {
+        let config = Config::default();
+        let options = SharedOptions::for_config(&config);
+        let mut engine = SharedCircuit::new("reader", "cb:", 0, config, options).map_err(|error| error.to_string())?;
+        let ask = engine.admit(now);
+        let step = engine.on_reading(now, ask.ticket, fields.each_ref().map(Option::as_deref));
+        match (step.answer, step.ask) {
+            (None, Some(ask)) if ask.script == EngineScript::CanRequest => Ok(Self::AskOn),
+            (Some(EngineAnswer::Refused { retry_after, .. }), None) => Ok(Self::Refused(retry_after)),
+            (Some(EngineAnswer::Granted(permit)), None) => match permit.kind {
+                EnginePermit::Closed => Ok(Self::Closed(permit.epoch)),
+                EnginePermit::Bypass => Ok(Self::Bypass),
+                EnginePermit::Probe | EnginePermit::Unasked => Err(format!("a reading granted {permit:?}")),
+            },
+            strange => Err(format!("a reading led to {strange:?}")),
+        }
+    }
+}
+
+/// The reply of the scripts that settle and admit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are those of the wire contract, documented in lua/README.md")]
 pub struct Reply {
@@ -216,11 +267,8 @@ impl Reply {
     /// A reply that the contract does not know, shown.
     pub fn read(integers: &[i64]) -> Result<Self, String> {
         let strange = || format!("no reply of the wire contract: {integers:?}");
-        let (head, tail) = integers.split_at_checked(5).ok_or_else(strange)?;
-        let &[status, state, mode, epoch, wait] = head else { return Err(strange()) };
-        let &[from, reason, failures, open_ms, mismatch] = match tail {
-            [] => &[-1, -1, 0, -1, 0],
-            five => <&[i64; 5]>::try_from(five).map_err(|_| strange())?,
+        let &[status, state, mode, epoch, wait, from, reason, failures, open_ms, mismatch] = integers else {
+            return Err(strange());
         };
         Ok(Self {
             status,
@@ -309,13 +357,16 @@ impl LuaCircuit {
         Reply::read(&reply)
     }
 
-    fn admission(&mut self, now: u64) -> Result<Answer<LuaPermit>, String> {
-        const ASK_CAN_REQUEST: i64 = 4;
+    fn admission(&mut self, at: Millis) -> Result<Answer<LuaPermit>, String> {
         let id = self.fresh_id();
-        let mut reply = self.ask(&self.wire.admit(now))?;
-        if reply.status == ASK_CAN_REQUEST {
-            reply = self.ask(&self.wire.can_request(now, &id))?;
+        let fields: Fields = self.wire.reading().query(&mut self.connection).map_err(|error| error.to_string())?;
+        match Reading::decide(at, &fields)? {
+            Reading::Closed(epoch) => return Ok(Answer::Allowed(LuaPermit { id, epoch, kind: PermitKind::Closed })),
+            Reading::Bypass => return Ok(Answer::Allowed(LuaPermit { id, epoch: 0, kind: PermitKind::Bypass })),
+            Reading::Refused(wait) => return Ok(Answer::Refused(wait)),
+            Reading::AskOn => {}
         }
+        let reply = self.ask(&self.wire.can_request(at.get(), &id))?;
         Ok(match reply.granted() {
             Some(kind) => Answer::Allowed(LuaPermit { id, epoch: reply.epoch, kind }),
             None => Answer::Refused(reply.wait),
@@ -345,7 +396,7 @@ impl Machine for LuaCircuit {
     fn step(&mut self, at: Millis, operation: Operation<'_, LuaPermit>) -> Result<Answer<LuaPermit>, String> {
         let now = at.get();
         match operation {
-            Operation::CanRequest => self.admission(now),
+            Operation::CanRequest => self.admission(at),
             Operation::Settle(outcome, permit) => self.settlement(now, outcome, permit).map(Answer::Settled),
             Operation::Reset => self.control(now, "reset", None),
             Operation::Trip(for_ms) => self.control(now, "trip", for_ms),

@@ -3,9 +3,9 @@
 use std::cell::Cell;
 
 use redis::{Connection, RedisResult};
-use switchgear_core::{Config, Naming, Outcome, Snapshot, TripOn, Value};
+use switchgear_core::{Config, Millis, Naming, Outcome, Snapshot, TripOn, Value};
 
-use crate::lua::{Call, LuaPermit, PermitKind, Reply, Wire, call_id, read_snapshot};
+use crate::lua::{Call, Fields, LuaPermit, PermitKind, Reading, Reply, Wire, call_id, read_snapshot};
 use crate::servers::{Failure, Server, ask};
 
 /// When every situation begins.
@@ -159,6 +159,15 @@ impl Bench {
         Ok(Reply::read(&self.send(call)?)?)
     }
 
+    /// What the engine makes of a plain read at `now`.
+    ///
+    /// # Errors
+    /// An error reply, none, or fields that the engine makes nothing of.
+    pub fn reading(&mut self, wire: &Wire, now: u64) -> Result<Reading, Failure> {
+        let fields: Fields = wire.reading().query(&mut self.connection)?;
+        Ok(Reading::decide(Millis::new(now)?, &fields)?)
+    }
+
     /// The circuit as it is at `now`.
     ///
     /// # Errors
@@ -310,11 +319,10 @@ impl Prepared {
         call_id(self.last_id.get())
     }
 
-    /// Every call that an instance can make now, by name.
+    /// Every call with a configuration that an instance can make now, by name; the others are readings.
     pub fn every_call(&self) -> Vec<(&'static str, Call)> {
         let fresh = call_id(self.last_id.get() + 1);
         let mut calls = vec![
-            ("admit", self.wire.admit(self.now)),
             ("can_request", self.wire.can_request(self.now, &fresh)),
             ("get_state", self.wire.get_state(self.now)),
             ("give back a slot", self.wire.give_back(self.now, &self.permit.id)),

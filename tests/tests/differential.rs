@@ -11,13 +11,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config as RunnerConfig, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
-use redis::Connection;
+use redis::{Connection, FromRedisValue, from_redis_value};
 use switchgear_core::{
     CircuitBreaker, Config, Decision, Millis, Naming, Outcome, Permit, Reason, Settlement, Snapshot, State, Transition,
     Value,
 };
 use switchgear_lua::SCRIPTS;
-use switchgear_tests::lua::{Call, LuaPermit, PermitKind, Reply, Wire, call_id, read_snapshot};
+use switchgear_tests::lua::{Call, Fields, LuaPermit, PermitKind, Reading, Reply, Wire, call_id, read_snapshot};
 use switchgear_tests::servers::{Server, run};
 
 /// Timelines of a normal run.
@@ -200,7 +200,9 @@ impl Tick {
 /// What the core said and the scripts must say: the calls of one step, and the check of their replies.
 struct Expected {
     place: String,
-    calls: Vec<Call>,
+    at: Millis,
+    /// The call that does what the step says; none where the host has nothing to send.
+    call: Option<Call>,
     answer: CoreAnswer,
     transition: Option<Transition>,
     snapshot: Snapshot,
@@ -227,10 +229,10 @@ fn run_core(timeline: &Timeline, wire: &Wire, config: &Config) -> Result<Vec<Exp
         now = tick.from(now, config);
         let at = Millis::new(now).map_err(|error| error.to_string())?;
         let id = call_id(number);
-        let mut calls = Vec::new();
+        let mut call = None;
         let (answer, transition) = match op {
             Op::CanRequest => {
-                calls.extend([wire.admit(now), wire.can_request(now, &id)]);
+                call = Some(wire.can_request(now, &id));
                 let admission = breaker.can_request(at);
                 if let Decision::Allowed(permit) = admission.decision {
                     kept.push((permit, twin(permit, id)));
@@ -247,40 +249,36 @@ fn run_core(timeline: &Timeline, wire: &Wire, config: &Config) -> Result<Vec<Exp
                         (CoreAnswer::NotSent, settled.transition)
                     }
                     Some((_, twin)) => {
-                        calls.push(wire.settle(outcome, now, twin));
+                        call = Some(wire.settle(outcome, now, twin));
                         (CoreAnswer::Settled(settled.status), settled.transition)
                     }
                     None => {
-                        calls.push(wire.settle_without(outcome, now, &id));
+                        call = Some(wire.settle_without(outcome, now, &id));
                         (CoreAnswer::Settled(settled.status), settled.transition)
                     }
                 }
             }
-            Op::Reset => control(&mut calls, wire, now, "reset", None, breaker.reset(at)),
-            Op::Trip(for_ms) => {
-                let transition = breaker.trip(at, for_ms).map_err(|error| error.to_string())?;
-                control(&mut calls, wire, now, "trip", for_ms, transition)
+            Op::Reset => {
+                call = Some(wire.control(now, "reset", None));
+                (CoreAnswer::Controlled, breaker.reset(at))
             }
-            Op::ForceOpen => control(&mut calls, wire, now, "force-open", None, breaker.force_open(at)),
-            Op::Disable => control(&mut calls, wire, now, "disable", None, breaker.disable(at)),
+            Op::Trip(for_ms) => {
+                call = Some(wire.control(now, "trip", for_ms));
+                (CoreAnswer::Controlled, breaker.trip(at, for_ms).map_err(|error| error.to_string())?)
+            }
+            Op::ForceOpen => {
+                call = Some(wire.control(now, "force-open", None));
+                (CoreAnswer::Controlled, breaker.force_open(at))
+            }
+            Op::Disable => {
+                call = Some(wire.control(now, "disable", None));
+                (CoreAnswer::Controlled, breaker.disable(at))
+            }
         };
-        calls.push(wire.get_state(now));
         let place = format!("step {number}: {op:?} at {now}");
-        expected.push(Expected { place, calls, answer, transition, snapshot: breaker.snapshot(at) });
+        expected.push(Expected { place, at, call, answer, transition, snapshot: breaker.snapshot(at) });
     }
     Ok(expected)
-}
-
-fn control(
-    calls: &mut Vec<Call>,
-    wire: &Wire,
-    now: u64,
-    operation: &str,
-    for_ms: Option<u64>,
-    transition: Option<Transition>,
-) -> (CoreAnswer, Option<Transition>) {
-    calls.push(wire.control(now, operation, for_ms));
-    (CoreAnswer::Controlled, transition)
 }
 
 /// The permit that the scripts must have granted where the core granted this one.
@@ -293,16 +291,44 @@ fn twin(permit: Permit, id: String) -> LuaPermit {
     LuaPermit { id, epoch, kind }
 }
 
-/// Compares the replies to one step's calls with what the core said.
-fn compare(expected: &Expected, replies: &[Vec<i64>]) -> Result<(), String> {
-    let (snapshot, answers) = replies.split_last().ok_or("no replies")?;
-    equal("snapshot", read_snapshot(snapshot)?, expected.snapshot)?;
-    let Some(last) = answers.last() else { return Ok(()) };
-    let reply = Reply::read(last)?;
+/// What the store said to one step.
+struct Replies {
+    /// What an admission reads ahead of the call.
+    fields: Option<Fields>,
+    answer: Option<Vec<i64>>,
+    snapshot: Vec<i64>,
+}
+
+impl Replies {
+    fn take(step: &Expected, replies: &mut impl Iterator<Item = redis::Value>) -> Result<Self, String> {
+        let mut next = || replies.next().ok_or_else(|| "a reply is missing".to_owned());
+        let fields = if step.reads() { Some(typed(next()?)?) } else { None };
+        let answer = if step.call.is_some() { Some(typed(next()?)?) } else { None };
+        Ok(Self { fields, answer, snapshot: typed(next()?)? })
+    }
+}
+
+fn typed<T: FromRedisValue>(value: redis::Value) -> Result<T, String> {
+    from_redis_value(value).map_err(|error| error.to_string())
+}
+
+impl Expected {
+    fn reads(&self) -> bool {
+        matches!(self.answer, CoreAnswer::Admission(_))
+    }
+}
+
+/// Compares the replies to one step with what the core said.
+fn compare(expected: &Expected, replies: &Replies) -> Result<(), String> {
+    equal("snapshot", read_snapshot(&replies.snapshot)?, expected.snapshot)?;
+    let Some(answer) = &replies.answer else { return Ok(()) };
+    let reply = Reply::read(answer)?;
     match expected.answer {
         CoreAnswer::Admission(decision) => {
             compare_admission(decision, &reply)?;
-            compare_admit(answers.first().map_or(&[], Vec::as_slice), last)?;
+            if let Some(fields) = &replies.fields {
+                compare_reading(Reading::decide(expected.at, fields)?, decision)?;
+            }
         }
         CoreAnswer::Settled(status) => {
             equal("status", reply.settlement(), status)?;
@@ -345,13 +371,19 @@ fn compare_admission(decision: Decision, reply: &Reply) -> Result<(), String> {
     }
 }
 
-/// `admit`, asked first, says the same as `can_request`, or leaves it to that.
-fn compare_admit(admit: &[i64], can_request: &[i64]) -> Result<(), String> {
-    const ASK_CAN_REQUEST: i64 = 4;
-    if admit.first() == Some(&ASK_CAN_REQUEST) {
-        return Ok(());
-    }
-    equal("admit", Some(admit), can_request.get(..5))
+/// The plain read that comes first says the same, or leaves it to `can_request` where that may have to write.
+fn compare_reading(reading: Reading, decision: Decision) -> Result<(), String> {
+    let of_core = match decision {
+        Decision::Allowed(Permit::Closed { epoch }) => Reading::Closed(epoch),
+        Decision::Allowed(Permit::Bypass) => Reading::Bypass,
+        Decision::Allowed(Permit::Probe { .. }) | Decision::Refused { state: State::HalfOpen, .. } => Reading::AskOn,
+        Decision::Refused { retry_after, .. } => match reading {
+            // Its start is not believed: can_request moves it.
+            Reading::AskOn if retry_after.is_some() => reading,
+            _ => Reading::Refused(retry_after),
+        },
+    };
+    equal("reading", reading, of_core)
 }
 
 fn equal<T: PartialEq + std::fmt::Debug>(what: &str, lua: T, core: T) -> Result<(), String> {
@@ -365,10 +397,15 @@ struct Seen {
 }
 
 impl Seen {
-    fn note(&mut self, expected: &Expected) {
+    fn note(&mut self, expected: &Expected, replies: &Replies) {
         let mut count = |what: String| *self.counts.entry(what).or_default() += 1;
         if let Some(transition) = expected.transition {
             count(format!("{} to {}", transition.reason.as_str(), transition.to.as_str()));
+        }
+        if let Some(Ok(Reading::Refused(Some(_)))) =
+            replies.fields.as_ref().map(|fields| Reading::decide(expected.at, fields))
+        {
+            count("refused by the reading alone".to_owned());
         }
         match expected.answer {
             CoreAnswer::Admission(Decision::Refused { state, retry_after }) => {
@@ -404,6 +441,7 @@ impl Seen {
         met.extend(
             ["open for a while", "half-open for a while", "open until reset"].map(|how| format!("refused {how}")),
         );
+        met.push("refused by the reading alone".to_owned());
         for what in met {
             assert!(self.counts.get(&what).is_some_and(|&n| n > 100), "hardly ever met `{what}`: {:#?}", self.counts);
         }
@@ -415,16 +453,20 @@ fn run_timeline(timeline: &Timeline, name: &str, connection: &mut Connection, se
     let wire = Wire::new(name, &config);
     let expected = run_core(timeline, &wire, &config)?;
     let mut pipeline = redis::pipe();
-    for call in expected.iter().flat_map(|step| &step.calls) {
-        pipeline.add_command(call.by_sha());
-    }
-    let replies: Vec<Vec<i64>> = pipeline.query(connection).map_err(|error| error.to_string())?;
-    let mut replies = replies.as_slice();
     for step in &expected {
-        let (own, rest) = replies.split_at(step.calls.len());
-        compare(step, own).map_err(|difference| format!("{}: {difference}", step.place))?;
-        seen.note(step);
-        replies = rest;
+        if step.reads() {
+            pipeline.add_command(wire.reading());
+        }
+        for call in step.call.iter().chain([&wire.get_state(step.at.get())]) {
+            pipeline.add_command(call.by_sha());
+        }
+    }
+    let replies: Vec<redis::Value> = pipeline.query(connection).map_err(|error| error.to_string())?;
+    let mut replies = replies.into_iter();
+    for step in &expected {
+        let own = Replies::take(step, &mut replies)?;
+        compare(step, &own).map_err(|difference| format!("{}: {difference}", step.place))?;
+        seen.note(step, &own);
     }
     Ok(())
 }

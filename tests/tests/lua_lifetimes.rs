@@ -89,7 +89,7 @@ fn a_refusal_extends_nothing() {
                 let id = circuit.draw_id();
                 let refused = bench.reply(&circuit.wire.can_request(circuit.now, &id)).unwrap();
                 assert_eq!(refused.granted(), None, "{situation:?}");
-                bench.send(&circuit.wire.admit(circuit.now)).unwrap();
+                bench.reading(&circuit.wire, circuit.now).unwrap();
             }
             assert_eq!(bench.stored(&circuit.wire).unwrap(), before, "{situation:?} by {trip_on:?}");
         }

@@ -4,9 +4,9 @@ use std::sync::Barrier;
 use std::thread;
 
 use switchgear_core::{Outcome, Settlement, State, TripOn, Value};
-use switchgear_tests::lua::{PermitKind, Reply, Wire, call_id};
+use switchgear_tests::lua::{PermitKind, Reading, Reply, Wire, call_id};
 use switchgear_tests::servers::run;
-use switchgear_tests::situations::{Bench, OPEN_MS, START, Situation, TRIP_ON, build, config};
+use switchgear_tests::situations::{Bench, OPEN_MS, PROBE_TIMEOUT_MS, START, Situation, TRIP_ON, build, config};
 
 #[test]
 fn scenario_07_of_requests_at_the_same_moment_exactly_as_many_are_probes_as_may_be() {
@@ -51,10 +51,10 @@ fn scenario_45_watchers_of_an_open_circuit_do_not_move_its_start() {
         for worker in 0..32 {
             let now = START + OPEN_MS * worker / 32;
             for _ in 0..=worker {
-                let asked = bench.reply(&circuit.wire.admit(now)).unwrap();
-                assert_eq!((asked.status, asked.wait), (0, Some(START + OPEN_MS - now)));
+                let wait = Some(START + OPEN_MS - now);
+                assert_eq!(bench.reading(&circuit.wire, now).unwrap(), Reading::Refused(wait));
                 let asked = bench.reply(&circuit.wire.can_request(now, &circuit.draw_id())).unwrap();
-                assert_eq!((asked.status, asked.wait), (0, Some(START + OPEN_MS - now)));
+                assert_eq!((asked.status, asked.wait), (0, wait));
                 let late =
                     bench.reply(&circuit.wire.settle_without(Outcome::Failure, now, &circuit.draw_id())).unwrap();
                 assert_eq!(late.settlement(), Settlement::Stale);
@@ -75,8 +75,8 @@ fn scenario_47_a_store_that_lost_everything_has_a_fresh_closed_circuit() {
             run(&mut bench.connection, &["FLUSHALL"]).unwrap();
             let settled = bench.reply(&circuit.wire.settle(Outcome::Success, circuit.now, &circuit.permit)).unwrap();
             assert_eq!((settled.state, settled.epoch), (State::Closed, 0), "{situation:?} by {trip_on:?}");
-            let admitted = bench.reply(&circuit.wire.admit(circuit.now)).unwrap();
-            assert_eq!(admitted.granted(), Some(PermitKind::Closed), "{situation:?} by {trip_on:?}");
+            let reading = bench.reading(&circuit.wire, circuit.now).unwrap();
+            assert_eq!(reading, Reading::Closed(0), "{situation:?} by {trip_on:?}");
         }
     }
 }
@@ -96,9 +96,9 @@ fn scenario_57_an_opening_lasts_as_long_as_the_instance_that_tripped_it_says() {
     for wire in [&short, &long] {
         for now in [START, START + 1_000, START + 59_999] {
             let wait = Some(START + 60_000 - now);
-            let admit = bench.reply(&wire.admit(now)).unwrap();
+            assert_eq!(bench.reading(wire, now).unwrap(), Reading::Refused(wait));
             let refused = bench.reply(&wire.can_request(now, &call_id(2))).unwrap();
-            assert_eq!((admit.wait, refused.wait, refused.open_ms), (wait, wait, Some(60_000)));
+            assert_eq!((refused.wait, refused.open_ms), (wait, Some(60_000)));
             assert_eq!(bench.snapshot(wire, now).unwrap().remaining_open_ms, START + 60_000 - now);
         }
     }
@@ -139,7 +139,7 @@ fn scenario_57_a_half_open_period_runs_by_the_instance_that_began_it_and_others_
 }
 
 #[test]
-fn counts_of_another_width_are_none() {
+fn counts_of_another_width_or_epoch_are_none() {
     let mut bench = Bench::start().unwrap();
     let of = |window_ms: f64| {
         let fields = [("windowMs", Value::Number(window_ms)), ("minimumCalls", Value::Number(100.0))];
@@ -153,6 +153,14 @@ fn counts_of_another_width_are_none() {
     bench.reply(&wide.settle_without(Outcome::Failure, START, &call_id(2))).unwrap();
     assert_eq!(bench.snapshot(&wide, START).unwrap().calls_in_window, 1);
     assert_eq!(bench.snapshot(&narrow, START).unwrap().calls_in_window, 0);
+
+    // An instance that counts in another way knows nothing of the buckets; the epoch it begins makes them old.
+    let rolling = Wire::new("shared", &config(TripOn::Rolling));
+    bench.reply(&rolling.control(START, "reset", None)).unwrap();
+    assert_eq!(bench.snapshot(&wide, START).unwrap().calls_in_window, 0);
+    bench.reply(&wide.settle_without(Outcome::Success, START, &call_id(3))).unwrap();
+    let snapshot = bench.snapshot(&wide, START).unwrap();
+    assert_eq!((snapshot.calls_in_window, snapshot.failures_in_window), (1, 0));
 }
 
 #[test]
@@ -182,7 +190,18 @@ fn an_idle_open_circuit_comes_back_through_a_probe() {
     let circuit = bench.prepare(Situation::Elapsed, TripOn::Rolling).unwrap();
     // Nobody asked for hours: as long as the keys live, the first request is a probe.
     let hours = START + 20 * 3_600_000;
-    assert_eq!(bench.reply(&circuit.wire.admit(hours)).unwrap().status, 4);
+    assert_eq!(bench.reading(&circuit.wire, hours).unwrap(), Reading::AskOn);
     let probe = bench.reply(&circuit.wire.can_request(hours, &circuit.draw_id())).unwrap();
     assert_eq!(probe.granted(), Some(PermitKind::Probe));
+}
+
+#[test]
+fn a_request_that_comes_again_after_its_slot_was_lost_is_a_new_probe() {
+    let mut bench = Bench::start().unwrap();
+    let circuit = bench.prepare(Situation::HalfOpen, TripOn::Rolling).unwrap();
+    let later = circuit.now + PROBE_TIMEOUT_MS;
+    assert_eq!(bench.snapshot(&circuit.wire, later).unwrap().half_open_in_flight, 0);
+    let again = bench.reply(&circuit.wire.can_request(later, &circuit.permit.id)).unwrap();
+    assert_eq!(again.granted(), Some(PermitKind::Probe));
+    assert_eq!(bench.snapshot(&circuit.wire, later).unwrap().half_open_in_flight, 1);
 }

@@ -2,6 +2,7 @@
 
 use switchgear_core::{Outcome, Settlement, State, TripOn};
 use switchgear_tests::lua::{LuaPermit, PermitKind, ScriptId};
+use switchgear_tests::servers::run;
 use switchgear_tests::situations::{Bench, START, Situation, THRESHOLD, TRIP_ON};
 
 /// Where the second delivery of a command changes something, as the README of the scripts says.
@@ -44,9 +45,7 @@ fn the_second_delivery_of_every_command_changes_nothing() {
                 }
                 // The circuit is where it was; a transition is reported once, and what it belonged to is over then.
                 assert_eq!(first[1..4], second[1..4], "{place}");
-                if call.id != ScriptId::Admit {
-                    assert_eq!(second[5..7], [-1, -1], "{place}");
-                }
+                assert_eq!(second[5..7], [-1, -1], "{place}");
                 compared += 1;
             }
         }
@@ -113,6 +112,20 @@ fn with_rate_the_error_is_the_number_of_commands_that_came_twice() {
         let snapshot = bench.snapshot(&circuit.wire, START).unwrap();
         assert_eq!(snapshot.calls_in_window, calls);
     }
+}
+
+#[test]
+fn a_release_that_comes_twice_extends_no_life_the_second_time() {
+    let mut bench = Bench::start().unwrap();
+    let circuit = bench.prepare(Situation::HalfOpen, TripOn::Rolling).unwrap();
+    let release = circuit.wire.settle(Outcome::Release, circuit.now, &circuit.permit);
+    bench.reply(&release).unwrap();
+    for key in &circuit.wire.keys {
+        run(&mut bench.connection, &["PEXPIRE", key, "700000"]).unwrap();
+    }
+    let before = bench.stored(&circuit.wire).unwrap();
+    assert_eq!(bench.reply(&release).unwrap().settlement(), Settlement::Applied);
+    assert_eq!(bench.stored(&circuit.wire).unwrap(), before);
 }
 
 #[test]
