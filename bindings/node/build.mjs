@@ -7,7 +7,7 @@ import { basename, join } from "node:path";
 
 const root = join(import.meta.dirname, "../..");
 /** Where it is built, and then put in place whole: nobody ever sees half a package. */
-const fresh = join(root, ".cache/dist");
+const fresh = join(root, `.cache/dist-${process.pid}`);
 const dist = join(root, "dist");
 const require = createRequire(import.meta.url);
 const ENTRIES = ["index", "redis"];
@@ -16,6 +16,7 @@ const LIBRARY = { darwin: "libswitchgear_node.dylib", win32: "switchgear_node.dl
 
 rmSync(fresh, { recursive: true, force: true });
 mkdirSync(fresh, { recursive: true });
+process.on("exit", () => rmSync(fresh, { recursive: true, force: true }));
 
 const cargo = ["build", "--release", "--package", "switchgear-node", "--message-format", "json-render-diagnostics"];
 const built = execFileSync("cargo", cargo, {
