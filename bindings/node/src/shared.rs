@@ -289,12 +289,6 @@ pub fn shared_snapshot(circuit: &External<Circuit>) -> Option<Snapshot> {
     }
 }
 
-/// How many commands have been neither replied to nor failed.
-#[napi(catch_unwind)]
-pub fn shared_in_flight(circuit: &External<Circuit>) -> f64 {
-    double(circuit.engine.in_flight() as u64)
-}
-
 impl Circuit {
     fn control(&mut self, env: &Env, now: f64, control: Control) -> Result<u32> {
         let asked = self.engine.control(moment(env, now)?, control);

@@ -62,8 +62,6 @@ declare module "./native" {
     sharedAsk(engine: Engine): Ask | null;
     sharedTransition(engine: Engine): NativeTransition | null;
     sharedSnapshot(engine: Engine): Snapshot | null;
-    /** How many commands have been neither replied to nor failed. */
-    sharedInFlight(engine: Engine): number;
   }
 }
 
@@ -428,16 +426,15 @@ function isReading(reply: unknown): reply is Fields {
   return true;
 }
 
-/** The integers of a reply, however the client decodes them; empty for what is no list. */
+/** The integers of a reply, however the client decodes them; empty for what is no list of integers. */
 function integers(reply: unknown): number[] {
   if (!Array.isArray(reply)) return [];
-  for (const item of reply) if (typeof item !== "number") return reply.map(integer);
-  return reply;
+  const numbers = reply.map((item) => (typeof item === "number" ? item : parsed(item)));
+  return numbers.every(Number.isInteger) ? numbers : [];
 }
 
-/** Strings and Buffers (as some clients are told to answer) and bigints; NaN is an integer that no script answers. */
-function integer(item: unknown): number {
-  if (typeof item === "number") return item;
+/** Some clients are told to answer texts, Buffers or bigints. */
+function parsed(item: unknown): number {
   const text = String(item);
   return text === "" ? Number.NaN : Number(text);
 }

@@ -1,0 +1,449 @@
+// What becomes of calls when the store fails: the answer, the deadline, the outcome, and what is said about it.
+import { AsyncLocalStorage } from "node:async_hooks";
+import { inspect } from "node:util";
+import { Redis } from "ioredis";
+import { createClient } from "redis";
+import { StoreError, StoreUnavailableError } from "switchgear";
+import { DistributedCircuitBreaker, RedisStore, type StoreEvent } from "switchgear/redis";
+import { afterEach, describe, expect, test } from "vitest";
+import { startServer } from "../../../tests/support/servers.mjs";
+import { intercepting, place, quiet } from "./support/stores";
+import { boom, Deferred, fail, ManualClock, succeed } from "./support/time";
+
+/** Long enough for any answer on a slow machine, for tests that want one. */
+const PATIENT = 10_000;
+
+function eventsOf(store: RedisStore): StoreEvent[] {
+  const events: StoreEvent[] = [];
+  store.on("storeError", (event) => events.push(event));
+  return events;
+}
+
+/** The text of why the store was not available. */
+async function reason(call: Promise<unknown>): Promise<string> {
+  const error = await call.then(
+    () => undefined,
+    (thrown) => thrown,
+  );
+  expect(error).toBeInstanceOf(StoreUnavailableError);
+  expect(error).toMatchObject({ code: "store_unavailable", status: 503, statusCode: 503, retryable: false });
+  expect(error.cause).toBeInstanceOf(StoreError);
+  return error.cause.message;
+}
+
+describe("a store that hangs", () => {
+  const { server, redis } = lazily();
+
+  test("scenario 49, its strict part: each call waits one deadline, then hears so; the event loop goes on, and all is well afterwards", async () => {
+    const store = new RedisStore(redis(), { timeoutMs: 50 });
+    const events = eventsOf(store);
+    const breaker = new DistributedCircuitBreaker("hanging", store);
+    expect(await breaker.execute(succeed)).toBe("ok");
+    server().pause();
+    let ticks = 0;
+    const ticking = setInterval(() => (ticks += 1), 1);
+    const calls = Array.from({ length: 20 }, () => reason(breaker.execute(succeed)));
+    expect(new Set(await Promise.all(calls))).toEqual(new Set(["no answer within 50 ms"]));
+    clearInterval(ticking);
+    expect(ticks).toBeGreaterThan(1);
+    expect(events).toHaveLength(20);
+    expect(events[0]).toMatchObject({ circuit: "hanging", at: expect.any(Number), error: { code: "store_error" } });
+    await reason(breaker.getState());
+    await reason(breaker.trip());
+    expect(await breaker.canExecute()).toBe(false);
+    server().resume();
+    const patient = new DistributedCircuitBreaker("hanging", new RedisStore(redis(), { timeoutMs: PATIENT }));
+    // The trip went out before the server woke up: a command that was not answered may still have been heard.
+    await patient.reset();
+    expect(await patient.execute(succeed)).toBe("ok");
+  });
+
+  test("under fail-open the call goes ahead at the deadline, in its caller's context, and counts nowhere", async () => {
+    const context = new AsyncLocalStorage<number>();
+    const store = new RedisStore(redis(), { timeoutMs: 50 });
+    const events = eventsOf(store);
+    const breaker = new DistributedCircuitBreaker("open-minded", store, {
+      onStoreFailure: "fail-open",
+      failureThreshold: 1,
+    });
+    server().pause();
+    const calls = [1, 2, 3].map((n) => context.run(n, () => breaker.execute(() => context.getStore())));
+    expect(await Promise.all(calls)).toEqual([1, 2, 3]);
+    await expect(breaker.execute(fail)).rejects.toBe(boom);
+    expect(await breaker.canExecute()).toBe(true);
+    const permit = await breaker.acquire();
+    expect(permit.probe).toBe(false);
+    expect(await permit.recordFailure()).toBe("stale");
+    server().resume();
+    expect(events.length).toBeGreaterThanOrEqual(6);
+    const patient = new DistributedCircuitBreaker("open-minded", new RedisStore(redis(), { timeoutMs: PATIENT }));
+    expect(await patient.getSnapshot()).toMatchObject({ state: "closed", failuresInWindow: 0 });
+  });
+
+  test("a fallback steps in at the deadline, in its caller's context", async () => {
+    const context = new AsyncLocalStorage<string>();
+    const breaker = new DistributedCircuitBreaker("fallen", new RedisStore(redis(), { timeoutMs: 50 }));
+    const refused: unknown[] = [];
+    breaker.on("refused", ({ error }) => refused.push(error));
+    server().pause();
+    const fallback = (error: unknown) => [context.getStore(), (error as Error).name];
+    const result = context.run("mine", () => breaker.execute<unknown>(succeed, { fallback }));
+    expect(await result).toEqual(["mine", "StoreUnavailableError"]);
+    expect(refused).toEqual([expect.any(StoreUnavailableError)]);
+    server().resume();
+  });
+
+  test("a store that hangs while settling hides neither value nor error, and the outcome is said to be stale", async () => {
+    const store = new RedisStore(redis(), { timeoutMs: 50 });
+    const events = eventsOf(store);
+    const breaker = new DistributedCircuitBreaker("settling", store, { tripOn: "consecutive" });
+    const permit = await new DistributedCircuitBreaker(
+      "settling",
+      new RedisStore(redis(), { timeoutMs: PATIENT }),
+    ).acquire();
+    const paused = async <T>(result: () => Promise<T>) => {
+      server().pause();
+      return result();
+    };
+    expect(await breaker.execute(() => paused(succeed))).toBe("ok");
+    server().resume();
+    await expect(breaker.execute(() => paused(fail))).rejects.toBe(boom);
+    server().resume();
+    expect(await permit.recordFailure(boom)).toBe("applied");
+    server().pause();
+    expect(await breaker.recordFailure(boom)).toBe("stale");
+    server().resume();
+    expect(events.map(({ error }) => (error as Error).message)).toEqual(Array(3).fill("no answer within 50 ms"));
+  });
+});
+
+describe("a store that is gone", () => {
+  test("scenario 52: a killed server is unavailable, and a call goes on where one comes back", async () => {
+    const server = await startServer();
+    const redis = quiet(new Redis(server.port, { retryStrategy: () => 5 }));
+    const store = new RedisStore(redis, { timeoutMs: PATIENT });
+    const breaker = new DistributedCircuitBreaker("killed", store, { failureThreshold: 2 });
+    await expect(breaker.execute(fail)).rejects.toBe(boom);
+    const hasty = new DistributedCircuitBreaker("killed", new RedisStore(redis, { timeoutMs: 50 }));
+    const running = new Deferred();
+    const call = breaker.execute(() => running.promise);
+    await breaker.getState();
+    await server.stop();
+    await reason(hasty.execute(succeed));
+    const again = await startServer({ port: server.port });
+    // The state went with the server; what was admitted before counts in what is there now, once.
+    running.reject(boom);
+    await expect(call).rejects.toBe(boom);
+    expect(await breaker.getSnapshot()).toMatchObject({ state: "closed", failuresInWindow: 1 });
+    redis.disconnect();
+    await again.stop();
+  });
+
+  test("a refused connection and a closed client say so, and say no password", async () => {
+    const server = await startServer();
+    const { port } = server;
+    await server.stop();
+    const url = `redis://user:s3cret@127.0.0.1:${port}`;
+    const refused = quiet(new Redis(url, { maxRetriesPerRequest: 0, retryStrategy: () => 1 }));
+    const closed = quiet(new Redis(url, { lazyConnect: true }));
+    closed.disconnect();
+    const unopened = createClient({ url });
+    for (const [client, text] of [
+      [refused, /ECONNREFUSED|retries per request/],
+      [closed, /closed/],
+      [unopened, /closed/],
+    ] as const) {
+      const breaker = new DistributedCircuitBreaker("gone", new RedisStore(client, { timeoutMs: PATIENT }));
+      const error = await breaker.execute(succeed).catch((thrown) => thrown);
+      expect(error.cause.message).toMatch(text);
+      expect(inspect(error, { depth: 9, showHidden: true })).not.toContain("s3cret");
+    }
+    refused.disconnect();
+  });
+
+  test("a wrong password is told, and appears nowhere", async () => {
+    const server = await startServer({ password: "right" });
+    const client = quiet(new Redis(`redis://default:s3cret@127.0.0.1:${server.port}`));
+    const store = new RedisStore(client, { timeoutMs: PATIENT });
+    const events = eventsOf(store);
+    const breaker = new DistributedCircuitBreaker("locked", store);
+    const text = await reason(breaker.execute(succeed));
+    expect(text).toMatch(/WRONGPASS|NOAUTH/);
+    const said = inspect([events, await breaker.execute(succeed).catch((error) => error)], {
+      depth: 9,
+      showHidden: true,
+    });
+    expect(said).not.toContain("s3cret");
+    client.disconnect();
+    await server.stop();
+  });
+
+  test("a client's error text that holds a URL loses its user part", async () => {
+    const client = {
+      command: async () => {
+        throw new Error("connecting to rediss://app:p@ss/w0rd@cache.internal:6380 failed, tried redis://:x@other:1");
+      },
+    };
+    const breaker = new DistributedCircuitBreaker("talkative", new RedisStore(client));
+    expect(await reason(breaker.execute(succeed))).toBe(
+      "connecting to rediss://***@cache.internal:6380 failed, tried redis://***@other:1",
+    );
+  });
+});
+
+describe("a store that says no", () => {
+  const { server, redis } = lazily();
+
+  test("a key of another type spoils its own circuit only", async () => {
+    const store = new RedisStore(redis(), { timeoutMs: PATIENT });
+    await redis().set("{cb:taken}", "text");
+    const taken = new DistributedCircuitBreaker("taken", store);
+    expect(await reason(taken.execute(succeed))).toMatch(/^WRONGTYPE/);
+    expect(await reason(taken.getSnapshot())).toMatch(/^WRONGTYPE/);
+    expect(await taken.recordFailure()).toBe("stale");
+    await expect(new DistributedCircuitBreaker("free", store).execute(fail)).rejects.toBe(boom);
+  });
+
+  test("a read-only replica admits while closed, takes no outcome, and hides none", async () => {
+    const replica = await startServer({ args: ["--replicaof", `127.0.0.1 ${server().port}`] });
+    const client = quiet(new Redis(replica.port));
+    const store = new RedisStore(client, { timeoutMs: PATIENT });
+    const events = eventsOf(store);
+    const breaker = new DistributedCircuitBreaker("readonly", store, { failureThreshold: 1 });
+    expect(await breaker.execute(succeed)).toBe("ok");
+    await expect(breaker.execute(fail)).rejects.toBe(boom);
+    expect(await reason(breaker.trip())).toMatch(/^READONLY/);
+    expect(events.map(({ error }) => (error as Error).message)).toEqual(
+      Array(2).fill(expect.stringMatching(/^READONLY/)),
+    );
+    client.disconnect();
+    await replica.stop();
+  });
+
+  test("missing rights are told", async () => {
+    await server().cli("acl", "setuser", "reader", "on", "nopass", "~*", "+hmget", "+info", "+hello", "+client");
+    const client = quiet(new Redis({ port: server().port, username: "reader", password: "any" }));
+    const store = new RedisStore(client, { timeoutMs: PATIENT });
+    const breaker = new DistributedCircuitBreaker("rights", store);
+    expect(await breaker.execute(succeed)).toBe("ok");
+    expect(await reason(breaker.getState())).toMatch(/^NOPERM/);
+    client.disconnect();
+  });
+
+  test.each([
+    ["OK"],
+    [null],
+    [[1]],
+    [[null, null, "x", null]],
+    [{ 0: null }],
+    [[1, 0, 0, 0, 0, 0, 0, 0, 0, 0.5]],
+    [["", "", "", "", "", "", "", "", "", ""]],
+  ])("a reply that none of our commands gets is no answer: %j", async (reply) => {
+    const breaker = new DistributedCircuitBreaker("odd", new RedisStore({ command: async () => reply }));
+    expect(await reason(breaker.execute(succeed))).toBe("the reply is none that a command of ours gets");
+    expect(await reason(breaker.getSnapshot())).toBe("the reply is none that a command of ours gets");
+    expect(await breaker.recordFailure()).toBe("stale");
+  });
+
+  test("a client that throws, or gives no promise, is survived", async () => {
+    const throwing = {
+      command: () => {
+        throw new TypeError("not today");
+      },
+    };
+    expect(await reason(new DistributedCircuitBreaker("c", new RedisStore(throwing)).execute(succeed))).toBe(
+      "not today",
+    );
+    const sync = { command: () => [null, null, null, null, null] as unknown as Promise<unknown> };
+    expect(await new DistributedCircuitBreaker("c", new RedisStore(sync)).execute(succeed)).toBe("ok");
+  });
+
+  test("scenario 47: FLUSHALL is no exception but a fresh closed circuit, and outcomes from before are stale", async () => {
+    const clock = new ManualClock(1_700_000_000_000);
+    const store = new RedisStore(redis(), { clock: clock.read, timeoutMs: PATIENT });
+    const breaker = new DistributedCircuitBreaker("flushed", store, { failureThreshold: 1, openDurationMs: 1000 });
+    await breaker.trip();
+    clock.now += 1000;
+    const probe = await breaker.acquire();
+    await redis().flushall();
+    expect(await probe.recordFailure()).toBe("stale");
+    expect(await breaker.getSnapshot()).toMatchObject({ state: "closed", epoch: 0, openedAt: null });
+    await expect(breaker.execute(fail)).rejects.toBe(boom);
+    await redis().flushall();
+    expect(await breaker.execute(succeed)).toBe("ok");
+  });
+});
+
+describe("scripts that go missing", () => {
+  const { redis } = lazily();
+
+  test("scenario 52: with a SCRIPT FLUSH before every command each outcome counts once, for one more round trip", async () => {
+    const clock = new ManualClock(1_700_000_000_000);
+    const sent: string[] = [];
+    const client = intercepting(redis, async (args, through) => {
+      await redis().script("FLUSH");
+      sent.push(args[0] ?? "");
+      return through(args);
+    });
+    const store = new RedisStore(client, { clock: clock.read, timeoutMs: PATIENT });
+    const events = eventsOf(store);
+    const breaker = new DistributedCircuitBreaker("forgetful", store, { failureThreshold: 3, openDurationMs: 1000 });
+    const took = async (what: () => Promise<unknown>) => {
+      sent.length = 0;
+      await what();
+      return [...sent];
+    };
+    expect(await took(() => breaker.execute(succeed))).toEqual(["EVALSHA", "EVAL"]);
+    expect(await took(() => breaker.execute(fail).catch(() => undefined))).toEqual([
+      "EVALSHA",
+      "EVAL",
+      "EVALSHA",
+      "EVAL",
+    ]);
+    expect(await took(() => breaker.getSnapshot())).toEqual(["EVALSHA", "EVAL"]);
+    expect((await breaker.getSnapshot()).failuresInWindow).toBe(1);
+    await breaker.recordFailure();
+    expect((await breaker.getSnapshot()).failuresInWindow).toBe(2);
+    await breaker.recordFailure();
+    expect(await breaker.getSnapshot()).toMatchObject({ state: "open", trips: 1 });
+    clock.now += 1000;
+    const probe = await breaker.acquire();
+    expect(await breaker.canExecute()).toBe(false);
+    expect(await probe.recordSuccess()).toBe("applied");
+    expect(await breaker.getState()).toBe("closed");
+    expect(events).toEqual([]);
+  });
+
+  test("the deadline is one for the whole admission, however many commands it takes", async () => {
+    const clock = new ManualClock(1_700_000_000_000);
+    const store = new RedisStore(redis(), { clock: clock.read, timeoutMs: PATIENT });
+    await new DistributedCircuitBreaker("staged", store, { openDurationMs: 1000 }).trip();
+    clock.now += 1000;
+    let commands = 0;
+    const never = new Promise(() => undefined);
+    // Answers the reading, and never what comes after it.
+    const client = intercepting(redis, (args, through) =>
+      ++commands === 1 ? through(["EVAL", READ, ...args.slice(2)]) : never,
+    );
+    const hasty = new RedisStore(client, { clock: clock.read, timeoutMs: 50 });
+    const breaker = new DistributedCircuitBreaker("staged", hasty, { openDurationMs: 1000 });
+    expect(await reason(breaker.execute(succeed))).toBe("no answer within 50 ms");
+    expect(commands).toBe(2);
+  });
+});
+
+/** What `admit` reads, so that a test can answer an EVALSHA of it without knowing the script. */
+const READ = "return redis.call('HMGET', KEYS[1], 'state', 'mode', 'epoch', 'opened_at', 'open_ms')";
+
+describe("answers that come late, or not at all", () => {
+  const { redis } = lazily();
+
+  async function halfOpen(name: string, clock: ManualClock): Promise<DistributedCircuitBreaker> {
+    const store = new RedisStore(redis(), { clock: clock.read, timeoutMs: PATIENT });
+    const breaker = new DistributedCircuitBreaker(name, store, { openDurationMs: 1000 });
+    await breaker.trip();
+    clock.now += 1000;
+    await breaker.acquire().then((permit) => permit.release());
+    return breaker;
+  }
+
+  test("a slot that was granted after the deadline is given back", async () => {
+    const clock = new ManualClock(1_700_000_000_000);
+    const breaker = await halfOpen("late", clock);
+    const held = new Deferred<void>();
+    const released = new Deferred<void>();
+    const client = intercepting(redis, async (args, through) => {
+      const reply = await through(args);
+      // The engine asks: the reading, the admission (held back here), and then the release of what it granted.
+      if (Array.isArray(reply) && reply[0] === 2) await held.promise;
+      if (Array.isArray(reply) && reply.length === 10 && reply[0] === 1) released.resolve();
+      return reply;
+    });
+    const hasty = new DistributedCircuitBreaker("late", new RedisStore(client, { clock: clock.read, timeoutMs: 50 }), {
+      openDurationMs: 1000,
+    });
+    await reason(hasty.execute(succeed));
+    expect((await breaker.getSnapshot()).halfOpenInFlight).toBe(1);
+    held.resolve();
+    await released.promise;
+    expect((await breaker.getSnapshot()).halfOpenInFlight).toBe(0);
+    expect(await breaker.execute(succeed)).toBe("ok");
+  });
+
+  test("a slot whose grant was lost with the connection is given back", async () => {
+    const clock = new ManualClock(1_700_000_000_000);
+    const breaker = await halfOpen("lost", clock);
+    const released = new Deferred<void>();
+    const client = intercepting(redis, async (args, through) => {
+      const reply = await through(args);
+      if (Array.isArray(reply) && reply[0] === 2) throw new Error("Connection is closed.");
+      if (Array.isArray(reply) && reply.length === 10 && reply[0] === 1) released.resolve();
+      return reply;
+    });
+    const store = new RedisStore(client, { clock: clock.read, timeoutMs: PATIENT });
+    const unlucky = new DistributedCircuitBreaker("lost", store, { openDurationMs: 1000 });
+    expect(await reason(unlucky.execute(succeed))).toBe("Connection is closed.");
+    await released.promise;
+    expect((await breaker.getSnapshot()).halfOpenInFlight).toBe(0);
+  });
+
+  test("a caller who gives up while the store is asked is not served, and gives the slot back", async () => {
+    const clock = new ManualClock(1_700_000_000_000);
+    const breaker = await halfOpen("impatient", clock);
+    const controller = new AbortController();
+    let ran = 0;
+    const result = breaker.execute(() => (ran += 1), { signal: controller.signal });
+    controller.abort("gone");
+    await expect(result).rejects.toBe("gone");
+    expect(ran).toBe(0);
+    expect((await breaker.getSnapshot()).halfOpenInFlight).toBe(0);
+  });
+});
+
+describe("a clock that fails", () => {
+  const { redis } = lazily();
+
+  test.each([Number.NaN, -1, 1.5, 2 ** 52 + 1, Number.POSITIVE_INFINITY])(
+    "a reading of %d is told before anything is asked",
+    async (now) => {
+      const sent: string[][] = [];
+      const client = intercepting(redis, (args) => sent.push(args));
+      const breaker = new DistributedCircuitBreaker("c", new RedisStore(client, { clock: () => now }));
+      const told = {
+        code: "time_invalid",
+        name: "TimeError",
+        message: expect.stringContaining("`now` must be an integer"),
+      };
+      await expect(breaker.execute(succeed)).rejects.toMatchObject(told);
+      await expect(breaker.canExecute()).rejects.toMatchObject(told);
+      await expect(breaker.getSnapshot()).rejects.toMatchObject(told);
+      await expect(breaker.reset()).rejects.toMatchObject(told);
+      expect(sent).toEqual([]);
+    },
+  );
+
+  test("a clock that throws while settling hides nothing", async () => {
+    let broken = false;
+    const clock = () => {
+      if (broken) throw new Error("no time");
+      return 1_700_000_000_000;
+    };
+    const store = new RedisStore(redis(), { clock, timeoutMs: PATIENT });
+    const events = eventsOf(store);
+    const breaker = new DistributedCircuitBreaker("untimely", store);
+    const call = breaker.execute(async () => {
+      broken = true;
+      throw boom;
+    });
+    await expect(call).rejects.toBe(boom);
+    expect(events).toMatchObject([{ error: { message: "no time" } }]);
+    await expect(breaker.execute(succeed)).rejects.toThrow("no time");
+  });
+});
+
+/** A server and a client for the tests of one `describe`; a hung server never spoils the next test. */
+function lazily() {
+  const here = place();
+  afterEach(() => here.server.resume());
+  return { server: () => here.server, redis: () => here.redis };
+}
