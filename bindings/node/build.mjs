@@ -46,6 +46,7 @@ for (const entry of ENTRIES.filter((entry) => existsSync(join(fresh, `${entry}.j
   writeFileSync(join(fresh, `${entry}.mjs`), `export { ${names.sort().join(", ")} } from "./${entry}.js";\n`);
   writeFileSync(join(fresh, `${entry}.d.mts`), `export * from "./${entry}.js";\n`);
 }
-rmSync(dist, { recursive: true, force: true });
+if (existsSync(dist)) renameSync(dist, `${fresh}-old`);
 renameSync(fresh, dist);
+rmSync(`${fresh}-old`, { recursive: true, force: true });
 console.log(`dist/: ${readdirSync(dist).length} files`);
