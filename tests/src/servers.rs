@@ -76,7 +76,7 @@ impl Server {
     /// The replica does not start, or does not get the data.
     pub fn replica_of(primary: &Self) -> Result<Self, Failure> {
         let port = primary.port.to_string();
-        let replica = Self::start_with(&["--replicaof", &format!("127.0.0.1 {port}"), "--replica-read-only", "yes"])?;
+        let replica = Self::start_with(&["--replicaof", "127.0.0.1", &port, "--replica-read-only", "yes"])?;
         let mut connection = replica.connect()?;
         until("the replica has its primary's data", || {
             let info: String = redis::cmd("INFO").arg("replication").query(&mut connection)?;

@@ -247,7 +247,11 @@ impl Bench {
     /// # Errors
     /// The server does not answer.
     pub fn values(&mut self, wire: &Wire) -> RedisResult<Vec<(Option<Vec<u8>>, bool)>> {
-        Ok(self.stored(wire)?.into_iter().map(|(value, expires)| (value, expires >= 0)).collect())
+        let mut values = Vec::new();
+        for (key, lifetime) in wire.keys.iter().zip(self.lifetimes(wire)?) {
+            values.push((ask(&mut self.connection, &["DUMP", key])?, lifetime >= 0));
+        }
+        Ok(values)
     }
 
     /// Milliseconds that each of the circuit's keys has left: -1 no end, -2 no key.
