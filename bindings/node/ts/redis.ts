@@ -10,5 +10,14 @@ import "./load";
 export type { RedisCommands } from "./clients";
 export { DistributedCircuitBreaker, type SharedOptions } from "./distributed";
 export { DistributedCircuitBreakerGroup, type SharedGroupOptions } from "./distributed-group";
+export {
+  CallTimeoutError,
+  CircuitOpenError,
+  ConfigError,
+  NameError,
+  StoreError,
+  StoreUnavailableError,
+  TimeError,
+} from "./error";
 export type { SharedPermit } from "./shared-permit";
 export { RedisStore, type RedisStoreOptions, type StoreEvent, type StoreEvents } from "./store";

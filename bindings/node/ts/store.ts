@@ -2,9 +2,9 @@
 import { hostname } from "node:os";
 import { type RedisCommands, type Way, wayThrough } from "./clients";
 import { monotonicNow } from "./clock";
-import { checkedTimeout, onlyOptions, optionsObject, outOfRange } from "./config";
+import { checkedTimeout, describe, onlyOptions, optionsObject, outOfRange } from "./config";
 import { Deadlines } from "./deadlines";
-import { fromNative } from "./error";
+import { fromNative, NameError } from "./error";
 import { Emitter } from "./events";
 import { native } from "./native";
 
@@ -129,12 +129,13 @@ function connect(client: unknown, options: unknown): Connection {
 }
 
 function checkedPrefix(prefix: unknown): string {
+  if (typeof prefix !== "string") throw new NameError(`\`prefix\` must be a string, got \`${describe(prefix)}\``);
   try {
-    native().checkPrefix(prefix as string);
+    native().checkPrefix(prefix);
   } catch (error) {
     throw fromNative(error);
   }
-  return prefix as string;
+  return prefix;
 }
 
 function checkedClock(clock: unknown): Pick<Connection, "clock" | "stopwatch"> {
