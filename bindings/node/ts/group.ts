@@ -38,7 +38,7 @@ export class CircuitBreakerGroup {
   private readonly members = new Map<string, Member>();
   /** By slot: whose it is, to know whom a new key takes it from. */
   private readonly keys: string[] = [];
-  private readonly slots = new WeakMap<CircuitBreaker, number>();
+  private readonly slots = new Map<CircuitBreaker, number>();
   /** The slot used last: a key asked for over and over need not be moved to the front each time. */
   private newest = NO_SLOT;
 
