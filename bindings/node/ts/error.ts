@@ -5,7 +5,7 @@ export class ConfigError extends Error {
   /** The name of the class. */
   declare readonly name: "ConfigError";
   /** The stable code of this error. */
-  declare readonly code: "config_invalid";
+  readonly code = "config_invalid";
   /**
    * @param message - names the field, the value and what is valid
    * @param field - the option's name
@@ -19,32 +19,32 @@ export class ConfigError extends Error {
     super(message);
   }
 }
-constants(ConfigError, { name: "ConfigError", code: "config_invalid" });
+constants(ConfigError, { name: "ConfigError" });
 
 /** A text that cannot name a circuit: names are 1 to 512 bytes of UTF-8 without control characters. */
 export class NameError extends Error {
   /** The name of the class. */
   declare readonly name: "NameError";
   /** The stable code of this error. */
-  declare readonly code: "name_invalid";
+  readonly code = "name_invalid";
 }
-constants(NameError, { name: "NameError", code: "name_invalid" });
+constants(NameError, { name: "NameError" });
 
 /** A number that is no moment: `now` is an integer, 0 to 2^52. Nothing was changed. */
 export class TimeError extends Error {
   /** The name of the class. */
   declare readonly name: "TimeError";
   /** The stable code of this error. */
-  declare readonly code: "time_invalid";
+  readonly code = "time_invalid";
 }
-constants(TimeError, { name: "TimeError", code: "time_invalid" });
+constants(TimeError, { name: "TimeError" });
 
 /** A guarded call took longer than its `timeoutMs`. It counted as a failure. */
 export class CallTimeoutError extends Error {
   /** The name of the class. */
   declare readonly name: "CallTimeoutError";
   /** The stable code of this error. */
-  declare readonly code: "call_timeout";
+  readonly code = "call_timeout";
   /**
    * @param circuit - the circuit's name
    * @param timeoutMs - the timeout in milliseconds
@@ -56,7 +56,7 @@ export class CallTimeoutError extends Error {
     super(`call of circuit \`${circuit}\` took longer than ${timeoutMs} ms`);
   }
 }
-constants(CallTimeoutError, { name: "CallTimeoutError", code: "call_timeout" });
+constants(CallTimeoutError, { name: "CallTimeoutError" });
 
 /** What a refusal says, as plain data. */
 export interface RefusalFields {
@@ -97,6 +97,7 @@ export class CircuitOpenError extends Error implements RefusalFields {
   /** @param fields - what the refusal says; also the answer of {@link toJSON} */
   constructor(fields: RefusalFields) {
     super(refusalMessage(fields.circuit, fields.state, fields.retryAfterMs, fields.lastFailure));
+    this.code = "circuit_open";
     this.circuit = fields.circuit;
     this.state = fields.state;
     this.retryAfterMs = fields.retryAfterMs;
@@ -116,7 +117,6 @@ export class CircuitOpenError extends Error implements RefusalFields {
 }
 constants(CircuitOpenError, {
   name: "CircuitOpenError",
-  code: "circuit_open",
   status: 503,
   statusCode: 503,
   expose: false,
@@ -128,7 +128,7 @@ export class StoreUnavailableError extends Error {
   /** The name of the class. */
   declare readonly name: "StoreUnavailableError";
   /** The stable code of this error. */
-  declare readonly code: "store_unavailable";
+  readonly code = "store_unavailable";
   /** The HTTP status that fits: 503. */
   declare readonly status: 503;
   /** The same, for the frameworks that call it so. */
@@ -148,7 +148,6 @@ export class StoreUnavailableError extends Error {
 }
 constants(StoreUnavailableError, {
   name: "StoreUnavailableError",
-  code: "store_unavailable",
   status: 503,
   statusCode: 503,
   retryable: false,
@@ -159,9 +158,9 @@ export class StoreError extends Error {
   /** The name of the class. */
   declare readonly name: "StoreError";
   /** The stable code of this error. */
-  declare readonly code: "store_error";
+  readonly code = "store_error";
 }
-constants(StoreError, { name: "StoreError", code: "store_error" });
+constants(StoreError, { name: "StoreError" });
 
 /**
  * A refusal the cheap way: without a stack trace unless asked for.
