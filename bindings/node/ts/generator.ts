@@ -125,8 +125,8 @@ export class GuardedAsyncGenerator implements AsyncGenerator<unknown, unknown, u
       this.tookMs = total(this.tookMs, since(begun, rules.now));
       const ending = thrown(error, call, rules, this.tookMs);
       await this.end(running, ending);
-      // It may still run, past its deadline or cancelled; nobody will ask it for more.
-      void Promise.resolve(running.inner.return?.(undefined)).catch(() => undefined);
+      // It may still run, past its deadline or cancelled; nobody will ask it for more, and how it closes is nobody's.
+      void new Promise((closed) => closed(running.inner.return?.(undefined))).catch(() => undefined);
       if (running.settle === undefined || !this.recovers(ending)) throw error;
       return this.recovered(error);
     }
