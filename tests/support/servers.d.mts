@@ -30,3 +30,6 @@ export declare function startServer(options?: ServerOptions): Promise<Server>;
 
 /** A cluster of masters that is up. Default: three. */
 export declare function startCluster(masters?: number): Promise<Cluster>;
+
+/** A sentinel that watches a server, and knows it by a name. */
+export declare function startSentinel(master: Server, name: string): Promise<Server>;

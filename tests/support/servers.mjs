@@ -1,5 +1,6 @@
 /**
- * Real servers for tests, demo and benchmark: a `redis-server` on a free port of 127.0.0.1, and a cluster of masters.
+ * Real servers for tests, demo and benchmark: a `redis-server` on a free port of 127.0.0.1, a cluster of masters, a
+ * sentinel that watches a server.
  *
  * No server outlives its starter: each runs under a small shell that holds the read end of a pipe whose only write end
  * is in this process. However this process ends, SIGKILL included, the pipe closes, and the shell kills the server and
@@ -8,20 +9,19 @@
  * `REDIS_SERVER` names another binary, for example `valkey-server`. The types are in `servers.d.mts`.
  */
 import { execFile, spawn } from "node:child_process";
-import { mkdtempSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 
 export async function startServer(options = {}) {
   if (options.port !== undefined) return launch(options, options.port);
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await launch(options, somePort());
-    } catch (error) {
-      if (attempt === 20 || !(error instanceof PortTaken)) throw error;
-    }
-  }
+  return onSomePort((port) => launch(options, port));
+}
+
+export async function startSentinel(master, name) {
+  const config = `sentinel monitor ${name} 127.0.0.1 ${master.port} 1\n`;
+  return onSomePort((port) => launch({ config, args: ["--sentinel"] }, port));
 }
 
 export async function startCluster(masters = 3) {
@@ -43,7 +43,7 @@ export async function startCluster(masters = 3) {
 
 const run = promisify(execFile);
 
-const READY = /Ready to accept connections/;
+const READY = /Ready to accept connections|Sentinel ID is/;
 const TAKEN = /Address already in use/;
 
 // Below the range from which the system takes the ports of outgoing connections, with room for the cluster bus
@@ -66,15 +66,26 @@ const GUARDIAN = `
 
 class PortTaken extends Error {}
 
-function somePort() {
-  return FIRST_PORT + Math.floor(Math.random() * PORTS);
+async function onSomePort(start) {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await start(FIRST_PORT + Math.floor(Math.random() * PORTS));
+    } catch (error) {
+      if (attempt === 20 || !(error instanceof PortTaken)) throw error;
+    }
+  }
 }
 
-async function launch({ args = [], password }, port) {
-  const command = [process.env.REDIS_SERVER ?? "redis-server", "--port", String(port), "--bind", "127.0.0.1"];
-  command.push("--save", "", "--appendonly", "no", ...args);
-  if (password !== undefined) command.push("--requirepass", password);
+async function launch({ args = [], password, config }, port) {
   const directory = mkdtempSync(join(tmpdir(), "switchgear-redis-"));
+  const command = [process.env.REDIS_SERVER ?? "redis-server"];
+  if (config !== undefined) {
+    const file = join(directory, "server.conf");
+    writeFileSync(file, config);
+    command.push(file);
+  }
+  command.push("--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", ...args);
+  if (password !== undefined) command.push("--requirepass", password);
   // Detached: Ctrl-C in a terminal goes to this process alone, and the closing pipe does the rest.
   const guardian = spawn("sh", ["-c", GUARDIAN, "guardian", ...command], {
     detached: true,

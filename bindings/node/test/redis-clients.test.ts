@@ -1,8 +1,14 @@
 // Every client library, on one server and on a cluster: the whole life of a circuit, the same answers through each.
 import { DistributedCircuitBreaker, RedisStore } from "switchgear/redis";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Cluster, type Server, startCluster, startServer } from "../../../tests/support/servers.mjs";
-import { CLIENTS, CLUSTER_CLIENTS, type Connected } from "./support/clients";
+import {
+  type Cluster,
+  type Server,
+  startCluster,
+  startSentinel,
+  startServer,
+} from "../../../tests/support/servers.mjs";
+import { CLIENTS, CLUSTER_CLIENTS, type Connected, SENTINEL_CLIENTS } from "./support/clients";
 import { boom, fail, ManualClock, succeed } from "./support/time";
 
 /** A name, some of which land on each node of a cluster. */
@@ -59,7 +65,7 @@ async function live(connected: Connected, prefix: string, name: string): Promise
   expect(errors).toEqual([]);
 }
 
-describe("one server", () => {
+describe("scenario 54: one server", () => {
   let server: Server;
   beforeAll(async () => {
     server = await startServer();
@@ -68,6 +74,25 @@ describe("one server", () => {
 
   test.each(Object.entries(CLIENTS))("%s", async (label, connect) => {
     const connected = await connect(server.port);
+    for (const name of NAMES) await live(connected, `${label}:`, name);
+    connected.close();
+  });
+});
+
+describe("a master that a sentinel watches", () => {
+  let server: Server;
+  let sentinel: Server;
+  beforeAll(async () => {
+    server = await startServer();
+    sentinel = await startSentinel(server, "mymaster");
+  });
+  afterAll(async () => {
+    await sentinel.stop();
+    await server.stop();
+  });
+
+  test.each(Object.entries(SENTINEL_CLIENTS))("%s", async (label, connect) => {
+    const connected = await connect(sentinel.port, "mymaster");
     for (const name of NAMES) await live(connected, `${label}:`, name);
     connected.close();
   });

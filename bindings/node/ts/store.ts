@@ -139,7 +139,7 @@ function checkedPrefix(prefix: unknown): string {
 }
 
 function checkedClock(clock: unknown): Pick<Connection, "clock" | "stopwatch"> {
-  if (clock === undefined || clock === "system") return { clock: Date.now, stopwatch: monotonicNow };
+  if (clock === undefined || clock === "system") return { clock: () => Date.now(), stopwatch: monotonicNow };
   if (typeof clock !== "function") throw outOfRange("clock", "'system' or a function", clock);
   return { clock: clock as () => number, stopwatch: clock as () => number };
 }

@@ -64,6 +64,15 @@ export const CLUSTER_CLIENTS: Readonly<Record<string, (ports: readonly number[])
   },
 };
 
+/** The same for a master that a sentinel on this port knows by the name. */
+export const SENTINEL_CLIENTS: Readonly<Record<string, (port: number, name: string) => Promise<Connected>>> = {
+  "ioredis 6": async (port, name) => ended(new Ioredis6({ sentinels: nodes([port]), name })),
+  "ioredis 5": async (port, name) => ended(new Ioredis5({ sentinels: nodes([port]), name })),
+  iovalkey: async (port, name) => ended(new Iovalkey({ sentinels: nodes([port]), name })),
+  "node-redis 6": async (port, name) => opened(redis6.createSentinel({ name, sentinelRootNodes: nodes([port]) })),
+  "node-redis 5": async (port, name) => opened(redis5.createSentinel({ name, sentinelRootNodes: nodes([port]) })),
+};
+
 function url(port: number): string {
   return `redis://127.0.0.1:${port}`;
 }
