@@ -1,0 +1,136 @@
+// What a cluster does to a circuit: forgotten scripts on any node, and slots that move while calls are under way.
+import { Redis, Cluster as RedisCluster } from "ioredis";
+import { createCluster } from "redis";
+import { DistributedCircuitBreaker, type RedisCommands, RedisStore } from "switchgear/redis";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Cluster, type Server, startCluster } from "../../../tests/support/servers.mjs";
+import { Deferred, ManualClock } from "./support/time";
+
+let cluster: Cluster;
+let admins: Redis[];
+beforeAll(async () => {
+  cluster = await startCluster();
+  admins = cluster.nodes.map(({ port }) => new Redis(port));
+});
+afterAll(async () => {
+  for (const admin of admins) admin.disconnect();
+  await cluster.stop();
+});
+
+/** The way of one slot from the node that has it to another. */
+class Move {
+  private constructor(
+    private readonly slot: string,
+    private readonly from: Redis,
+    private readonly to: Redis,
+    private readonly toNode: Server,
+  ) {}
+
+  /** Begins to move the slot of a key. */
+  static async of(key: string): Promise<Move> {
+    const has = await Promise.all(
+      admins.map((admin) =>
+        admin.exists(key).then(
+          () => true,
+          () => false,
+        ),
+      ),
+    );
+    const from = has.indexOf(true);
+    const to = (from + 1) % admins.length;
+    const [source, target, node] = [admins[from], admins[to], cluster.nodes[to]];
+    if (source === undefined || target === undefined || node === undefined) throw new Error("no node has the slot");
+    const slot = String(await source.cluster("KEYSLOT", key));
+    await target.call("CLUSTER", "SETSLOT", slot, "IMPORTING", String(await source.cluster("MYID")));
+    await source.call("CLUSTER", "SETSLOT", slot, "MIGRATING", String(await target.cluster("MYID")));
+    return new Move(slot, source, target, node);
+  }
+
+  async take(...keys: string[]): Promise<void> {
+    await this.from.call("MIGRATE", "127.0.0.1", String(this.toNode.port), "", "0", "5000", "KEYS", ...keys);
+  }
+
+  async end(): Promise<void> {
+    const owner = String(await this.to.cluster("MYID"));
+    for (const node of [this.to, ...admins]) await node.call("CLUSTER", "SETSLOT", this.slot, "NODE", owner);
+  }
+}
+
+const clock = new ManualClock(1_700_000_000_000);
+
+function breakerThrough(client: object, name: string): DistributedCircuitBreaker {
+  const store = new RedisStore(client, { clock: clock.read, timeoutMs: 10_000 });
+  return new DistributedCircuitBreaker(name, store, { failureThreshold: 3, openDurationMs: 1000 });
+}
+
+function nodes(): { host: string; port: number }[] {
+  return cluster.nodes.map(({ port }) => ({ host: "127.0.0.1", port }));
+}
+
+describe("scenario 52", () => {
+  test("scripts that every node has forgotten cost one more round trip each, and nothing counts twice", async () => {
+    const inner = new RedisCluster(nodes());
+    let commands = 0;
+    const client: RedisCommands = {
+      async command([name = "", ...args]) {
+        commands += 1;
+        await Promise.all(admins.map((admin) => admin.script("FLUSH")));
+        return inner.call(name, ...args);
+      },
+    };
+    for (const name of ["a", "b", "c", "d"]) {
+      const breaker = breakerThrough(client, `flushed ${name}`);
+      const permit = await breaker.acquire();
+      expect(commands).toBe(2);
+      expect(await permit.recordFailure()).toBe("applied");
+      expect(commands).toBe(4);
+      expect((await breaker.getSnapshot()).failuresInWindow).toBe(1);
+      commands = 0;
+    }
+    inner.disconnect();
+  });
+
+  test("a slot that moved between admission and settlement is followed to its new node", async () => {
+    const client = new RedisCluster(nodes());
+    const breaker = breakerThrough(client, "moved");
+    await breaker.recordFailure();
+    const permit = await breaker.acquire();
+    const move = await Move.of("{cb:moved}");
+    await move.take("{cb:moved}:f");
+    await move.end();
+    expect(await permit.recordFailure()).toBe("applied");
+    expect((await breaker.getSnapshot()).failuresInWindow).toBe(2);
+    expect(await breaker.recordFailure()).toBe("applied");
+    expect(await breaker.getState()).toBe("open");
+    client.disconnect();
+  });
+
+  test("a slot on the move is asked again until it has arrived, and the outcome counts once", async () => {
+    const inner = createCluster({ rootNodes: cluster.nodes.map(({ url }) => ({ url })) });
+    await inner.connect();
+    const turnedAway = new Deferred<void>();
+    let refusals = 0;
+    const client: RedisCommands = {
+      command: (args, key) =>
+        inner.sendCommand(key, false, args).catch((error) => {
+          if (/^TRYAGAIN/.test(error.message)) refusals += 1;
+          if (refusals === 3) turnedAway.resolve();
+          throw error;
+        }),
+    };
+    const breaker = breakerThrough(client, "moving");
+    // A probe under way: the circuit has a hash and a set of probes, which arrive one after the other.
+    await breaker.trip();
+    clock.now += 1000;
+    const probe = await breaker.acquire();
+    const move = await Move.of("{cb:moving}");
+    await move.take("{cb:moving}");
+    const settled = probe.recordFailure();
+    await turnedAway.promise;
+    await move.take("{cb:moving}:p");
+    await move.end();
+    expect(await settled).toBe("applied");
+    expect(await breaker.getSnapshot()).toMatchObject({ state: "open", trips: 2 });
+    await inner.close();
+  });
+});
