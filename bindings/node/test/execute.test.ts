@@ -128,6 +128,31 @@ describe("a closed, healthy circuit", () => {
   });
 });
 
+describe("a function that ends the period its own call was admitted in", () => {
+  const ENDS: Record<string, () => unknown> = {
+    throws: () => {
+      throw boom;
+    },
+    rejects: fail,
+    // biome-ignore lint/suspicious/noThenProperty: lazy thenables are a way to give a result.
+    "gives a thenable that rejects": () => ({ then: (_: unknown, reject: (error: unknown) => void) => reject(boom) }),
+  };
+
+  test.each(Object.entries(ENDS))("and then %s: its outcome is stale", async (_how, end) => {
+    for (const policy of [{}, { tripOn: "consecutive" }, { timeoutMs: 60_000 }] as const) {
+      const clock = new ManualClock();
+      const breaker = new CircuitBreaker("c", { failureThreshold: 1, clock: clock.read, ...policy });
+      const call = breaker.execute(() => {
+        clock.now += 1;
+        breaker.reset();
+        return end() as Promise<never>;
+      });
+      await expect(call).rejects.toBe(boom);
+      expect(breaker.getSnapshot()).toMatchObject({ state: "closed", failuresInWindow: 0, consecutiveFailures: 0 });
+    }
+  });
+});
+
 describe("fallbacks", () => {
   test("for refusals: gets the refusal, and failures are rethrown", async () => {
     const breaker = new CircuitBreaker("c", { failureThreshold: 1 });
@@ -309,8 +334,8 @@ describe("the last failure", () => {
     const last = () => breaker.execute(succeed).catch((error) => error.lastFailure);
     const late = breaker.acquire();
     await breaker.execute(fail).catch(() => undefined);
-    expect(late.recordFailure(boom)).toBe("stale");
-    expect(late.recordFailure(new Error("too late"))).toBe("duplicate");
+    expect(late.recordFailure(new Error("too late"))).toBe("stale");
+    expect(breaker.recordFailure("not found")).toBe("stale");
     expect(await last()).toBe("ECONNREFUSED");
     breaker.reset();
     breaker.trip();

@@ -29,7 +29,7 @@ import {
 } from "./config";
 import { type CircuitOpenError, refusal } from "./error";
 import { callEvent, Emitter, EVENT_NAMES } from "./events";
-import { GuardedAsyncGenerator, GuardedGenerator, isAsyncGenerator, isGenerator, type Running } from "./generator";
+import { GuardedAsyncGenerator, GuardedGenerator, isAsyncGenerator, isGenerator } from "./generator";
 import { guardWith } from "./guard";
 import { type Denial, type Grant, isProbe, Machine, WITHOUT_PERMIT } from "./machine";
 import { FAILURE, type NativeConfig, type NativeTransition, RELEASE, SUCCESS } from "./native";
@@ -88,7 +88,7 @@ export class CircuitBreaker implements Breaker {
   /** What a call that was let through while hot does at its end: made once per period, not per call. */
   private onValue: ((value: unknown) => unknown) | undefined;
   private onError!: (error: unknown) => never;
-  private running!: <I>(inner: I) => Running<I>;
+  private running!: (inner: AsyncGenerator | Generator) => unknown;
   private preparedFor = -1;
 
   /**
@@ -124,7 +124,8 @@ export class CircuitBreaker implements Breaker {
    * Runs a function if the circuit lets it through, once, and settles its outcome.
    *
    * What the function gives may be a value, a promise or a lazy thenable, whose `then` is called once. A generator or
-   * async generator object that it returns (not a promise of one) is guarded until it ends. The function gets a signal if there is a timeout or a caller's signal.
+   * async generator object that it returns (not a promise of one) is guarded until it ends. The function gets a signal if
+   * there is a timeout or a caller's signal.
    *
    * @returns what the function gives; what the fallback gives, where it steps in
    * @throws the function's own error; {@link CircuitOpenError} if it was refused; {@link CallTimeoutError};
@@ -300,32 +301,20 @@ export class CircuitBreaker implements Breaker {
 
   /** The healthy path. Not an `async` function: that would cost a promise and two turns more. */
   private runHot<T>(fn: () => Awaitable<T>): Promise<T> {
+    // Now, for the function itself may end the period that the call was admitted in.
+    const { onValue, onError, running } = this;
     let result: unknown;
     try {
       result = fn();
     } catch (error) {
-      return this.threw(error) as Promise<T>;
+      return threw(error, onError) as Promise<T>;
     }
     if (result instanceof Promise && result.constructor === Promise) {
-      return result.then(this.onValue, this.onError) as Promise<T>;
+      return result.then(onValue, onError) as Promise<T>;
     }
-    return this.gave(result) as Promise<T>;
-  }
-
-  /** What a function gave that is no promise of the usual kind. */
-  private gave(result: unknown): Promise<unknown> {
-    if (isAsyncGenerator(result)) return Promise.resolve(new GuardedAsyncGenerator(this.life, this.running(result)));
-    if (isGenerator(result)) return Promise.resolve(new GuardedGenerator(this.life, this.running(result)));
+    if (isAsyncGenerator(result) || isGenerator(result)) return Promise.resolve(running(result) as T);
     // A subclass, another realm's promise, a lazy thenable, or no promise at all. Resolving calls a `then` once.
-    return Promise.resolve(result).then(this.onValue, this.onError);
-  }
-
-  private threw(error: unknown): Promise<unknown> {
-    try {
-      return this.onError(error);
-    } catch (rethrown) {
-      return Promise.reject(rethrown);
-    }
+    return Promise.resolve(result).then(onValue, onError) as Promise<T>;
   }
 
   /** A call whose options are checked. */
@@ -453,7 +442,11 @@ export class CircuitBreaker implements Breaker {
     this.preparedFor = epoch;
     const grant = this.machine.admit() as Grant;
     const settle = (ending: Ending) => this.settled(grant, ending);
-    this.running = (inner) => ({ inner, settle });
+    const life = { call: NO_CALL, rules: this.rules, args: NO_ARGS };
+    this.running = (inner) =>
+      isAsyncGenerator(inner)
+        ? new GuardedAsyncGenerator(life, { inner, settle })
+        : new GuardedGenerator(life, { inner, settle });
     this.onError = (error) => {
       settle(thrown(error, NO_CALL, this.rules, null));
       throw error;
@@ -465,10 +458,6 @@ export class CircuitBreaker implements Breaker {
           if (!this.hot) settle(returned(value, this.host, null));
           return value;
         };
-  }
-
-  private get life() {
-    return { call: NO_CALL, rules: this.rules, args: NO_ARGS };
   }
 }
 
@@ -487,6 +476,15 @@ function isPlain(call: CheckedCall): boolean {
     call.timeoutMs === undefined &&
     (call.fallback === undefined || call.fallbackOn === "refusal")
   );
+}
+
+/** A function of the healthy path threw before it gave a promise: settled at once, not a turn later. */
+function threw(error: unknown, onError: (error: unknown) => never): Promise<unknown> {
+  try {
+    return onError(error);
+  } catch (rethrown) {
+    return Promise.reject(rethrown);
+  }
 }
 
 function ignoreEnding(): void {
