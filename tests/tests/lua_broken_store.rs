@@ -113,7 +113,7 @@ fn strange_values_are_taken_for_missing_ones() {
     let mut answered = 0;
     for trip_on in TRIP_ON {
         for situation in Situation::ALL {
-            for value in ["", "nan", "inf", "-1", "1e400", "abc", "12abc", "9007199254740993", "0x10"] {
+            for value in ["", "0", "nan", "inf", "-1", "1e400", "abc", "12abc", "9007199254740993", "0x10"] {
                 let calls = bench.prepare(situation, trip_on).unwrap().every_call().len();
                 for number in 0..calls {
                     let circuit = bench.prepare(situation, trip_on).unwrap();

@@ -198,10 +198,13 @@ fn an_idle_open_circuit_comes_back_through_a_probe() {
 #[test]
 fn a_request_that_comes_again_after_its_slot_was_lost_is_a_new_probe() {
     let mut bench = Bench::start().unwrap();
-    let circuit = bench.prepare(Situation::HalfOpen, TripOn::Rolling).unwrap();
-    let later = circuit.now + PROBE_TIMEOUT_MS;
-    assert_eq!(bench.snapshot(&circuit.wire, later).unwrap().half_open_in_flight, 0);
-    let again = bench.reply(&circuit.wire.can_request(later, &circuit.permit.id)).unwrap();
-    assert_eq!(again.granted(), Some(PermitKind::Probe));
-    assert_eq!(bench.snapshot(&circuit.wire, later).unwrap().half_open_in_flight, 1);
+    // Timed out, and started further ahead than is believed.
+    for (forward, back) in [(PROBE_TIMEOUT_MS, 0), (0, 60_001)] {
+        let circuit = bench.prepare(Situation::HalfOpen, TripOn::Rolling).unwrap();
+        let then = circuit.now + forward - back;
+        assert_eq!(bench.snapshot(&circuit.wire, then).unwrap().half_open_in_flight, 0);
+        let again = bench.reply(&circuit.wire.can_request(then, &circuit.permit.id)).unwrap();
+        assert_eq!(again.granted(), Some(PermitKind::Probe));
+        assert_eq!(bench.snapshot(&circuit.wire, then).unwrap().half_open_in_flight, 1);
+    }
 }
