@@ -30,7 +30,7 @@ import {
   type Admission,
   type ControlOperation,
   Grant,
-  isProbe,
+  NO_GRANT,
   SharedCircuit,
   type SharedConfig,
   type SharedSettlement,
@@ -122,13 +122,16 @@ export class DistributedCircuitBreaker implements Breaker {
     return this.host.observe;
   };
 
+  private readonly settleByHand = async (grant: Grant | null, outcome: Outcome, error: unknown): Promise<Settled> => {
+    const neutral = outcome === "failure" && error !== undefined && !countsAsFailure(error, this.host);
+    return this.count(grant, { outcome: neutral ? "ignored" : outcome, error, durationMs: null, reason: null });
+  };
+
   private readonly acquired = (admission: Admission): SharedPermit => {
-    if (admission instanceof Grant) {
-      return new SharedSettleOnce(isProbe(admission), (outcome, error) => this.settleByHand(admission, outcome, error));
-    }
+    if (admission instanceof Grant) return new SharedSettleOnce(admission, this.settleByHand);
     const error = this.tellRefused(admission);
     if (!this.host.observe) throw error;
-    return new SharedSettleOnce(false, async () => "stale");
+    return new SharedSettleOnce(NO_GRANT, staleByHand);
   };
 
   /**
@@ -349,11 +352,6 @@ export class DistributedCircuitBreaker implements Breaker {
     return typeof settling === "string" ? undefined : settling.then(ignoreEnding);
   }
 
-  private async settleByHand(grant: Grant | null, outcome: Outcome, error: unknown): Promise<Settled> {
-    const neutral = outcome === "failure" && error !== undefined && !countsAsFailure(error, this.host);
-    return this.count(grant, { outcome: neutral ? "ignored" : outcome, error, durationMs: null, reason: null });
-  }
-
   /** Counts an ending, at once where the store need not hear of it, and tells the listeners. */
   private count(grant: Grant | null, ending: Ending): SharedSettlement | Promise<SharedSettlement> {
     const before = this.lastFailure;
@@ -437,6 +435,10 @@ function cancelled(call: CheckedCall): Ending {
 async function giveUp(call: CheckedCall, settle: Settle): Promise<never> {
   await settle(cancelled(call));
   throw call.signal?.reason;
+}
+
+async function staleByHand(): Promise<Settled> {
+  return "stale";
 }
 
 function ignoreEnding(): void {

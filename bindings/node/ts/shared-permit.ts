@@ -1,4 +1,5 @@
 import type { Outcome } from "./call";
+import { type Grant, isProbe } from "./shared";
 import type { Settled } from "./types";
 
 /** The right to one call of a shared circuit. It settles once; a second settlement does nothing and answers `duplicate`. */
@@ -21,9 +22,13 @@ export class SharedSettleOnce implements SharedPermit {
   private settled = false;
 
   constructor(
-    readonly probe: boolean,
-    private readonly settle: (outcome: Outcome, error: unknown) => Promise<Settled>,
+    private readonly grant: Grant,
+    private readonly settle: (grant: Grant, outcome: Outcome, error: unknown) => Promise<Settled>,
   ) {}
+
+  get probe(): boolean {
+    return isProbe(this.grant);
+  }
 
   recordSuccess(): Promise<Settled> {
     return this.once("success", undefined);
@@ -40,6 +45,6 @@ export class SharedSettleOnce implements SharedPermit {
   private async once(outcome: Outcome, error: unknown): Promise<Settled> {
     if (this.settled) return "duplicate";
     this.settled = true;
-    return this.settle(outcome, error);
+    return this.settle(this.grant, outcome, error);
   }
 }

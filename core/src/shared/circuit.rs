@@ -259,7 +259,8 @@ impl SharedCircuit {
         Ok(self.begin(Goal::Control, Script::Control, now, args))
     }
 
-    /// Takes what was read for an admission: the values of the [`ADMISSION_FIELDS`](super::ADMISSION_FIELDS).
+    /// Takes what was read for an admission: the values of the [`ADMISSION_FIELDS`](super::ADMISSION_FIELDS). A grant while
+    /// CLOSED depends on them alone: a host may give it again for the same reading without asking.
     pub fn on_reading(&mut self, now: Millis, ticket: u64, fields: [Option<&str>; 5]) -> Step {
         let is_reading = |talk: &Conversation| talk.ask.script == Script::Admit;
         if !self.conversations.get(&ticket).is_some_and(is_reading) {
