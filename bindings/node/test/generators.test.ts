@@ -171,6 +171,19 @@ describe.each(Object.entries(syncWays))("a generator through %s", (_name, way) =
   });
 });
 
+test.each([undefined, { timeoutMs: 60_000 }])(
+  "a promise of a generator is a value like any other (options: %o)",
+  async (options) => {
+    const breaker = new CircuitBreaker("c");
+    const success = vi.fn();
+    breaker.on("success", success);
+    for (const generator of [asyncOnce(), once()]) {
+      expect(await breaker.execute<unknown>(async () => generator, options)).toBe(generator);
+    }
+    expect(success).toHaveBeenCalledTimes(2);
+  },
+);
+
 describe("a guarded generator function", () => {
   test("asks for its permit at the first step, and not at all if there is none", async () => {
     const clock = new ManualClock();
