@@ -8,7 +8,7 @@ import {
 } from "./distributed";
 import { Emitter, EVENT_NAMES } from "./events";
 import { type NativeRecency, native } from "./native";
-import type { SharedConfig } from "./shared";
+import type { SharedConfig } from "./native-shared";
 import type { RedisStore } from "./store";
 import type { CircuitBreakerPolicy, Events } from "./types";
 

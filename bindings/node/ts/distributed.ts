@@ -26,16 +26,9 @@ import { ConfigError, refusal, StoreError, StoreUnavailableError } from "./error
 import { callEvent, Emitter, EVENT_NAMES } from "./events";
 import { guardWith } from "./guard";
 import { FAILURE, type FieldValue, type NativeTransition, native, RELEASE, SUCCESS } from "./native";
-import {
-  type Admission,
-  type ControlOperation,
-  Grant,
-  NO_GRANT,
-  SharedCircuit,
-  type SharedConfig,
-  type SharedSettlement,
-} from "./shared";
-import { type SharedPermit, SharedSettleOnce } from "./shared-permit";
+import type { SharedConfig } from "./native-shared";
+import { type ControlOperation, SharedCircuit, type SharedSettlement } from "./shared";
+import { type Admission, Grant, NO_GRANT, type SharedPermit, SharedSettleOnce } from "./shared-permit";
 import { type Connection, connectionOf, type RedisStore } from "./store";
 import type {
   Awaitable,

@@ -1,5 +1,6 @@
 import type { Outcome } from "./call";
-import { type Grant, isProbe } from "./shared";
+import type { StoreError } from "./error";
+import { GRANTED_PROBE } from "./native-shared";
 import type { Settled } from "./types";
 
 /** The right to one call of a shared circuit. It settles once; a second settlement does nothing and answers `duplicate`. */
@@ -47,4 +48,32 @@ export class SharedSettleOnce implements SharedPermit {
     this.settled = true;
     return this.settle(this.grant, outcome, error);
   }
+}
+
+/** A permit as it crosses to the engine. */
+export class Grant {
+  constructor(
+    readonly kind: number,
+    readonly epoch: number,
+    readonly counter: number,
+  ) {}
+}
+
+/** No right to a call, and when to ask again: null if nobody knows. */
+export class Refused {
+  constructor(
+    readonly state: "open" | "half-open",
+    readonly retryAfterMs: number | null,
+  ) {}
+}
+
+/** What comes of asking for a call; the error where the store did not answer and the circuit fails closed. */
+export type Admission = Grant | Refused | StoreError;
+
+/** Without a permit the plain rules of the current state apply. */
+export const NO_GRANT = new Grant(0, 0, 0);
+
+/** Whether a permit holds a slot of a half-open circuit. */
+export function isProbe(grant: Grant): boolean {
+  return grant.kind === GRANTED_PROBE;
 }

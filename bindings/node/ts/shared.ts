@@ -7,131 +7,38 @@ import { checkedName } from "./config";
 import { Deadline } from "./deadlines";
 import { fromNative, StoreError } from "./error";
 import { type FieldValue, type NativeTransition, native, SUCCESS } from "./native";
-import { redact } from "./redact";
+import {
+  ANSWER,
+  APPLIED,
+  ASK,
+  type Ask,
+  CONFIG_MISMATCH,
+  CONTROLLED,
+  type Engine,
+  type Fields,
+  GRANTED_BYPASS,
+  GRANTED_CLOSED,
+  GRANTED_PROBE,
+  GRANTED_UNASKED,
+  MALFORMED,
+  REFUSED_HALF_OPEN,
+  REFUSED_OPEN,
+  type SharedConfig,
+  SNAPSHOT,
+  STALE,
+  TRANSITION,
+  UNAVAILABLE,
+} from "./native-shared";
+import { errorText, integers, isReading } from "./replies";
+import { type Admission, Grant, NO_GRANT, Refused } from "./shared-permit";
 import type { Connection } from "./store";
 import type { Snapshot } from "./types";
-
-declare module "./native" {
-  interface Native {
-    /** The prefix of the keys when nobody says. */
-    defaultPrefix(): string;
-    /** Throws with code `name_invalid` unless the text can be the prefix of a store's keys. */
-    checkPrefix(prefix: string): void;
-    /** Builds a configuration from layers, the outermost first; throws with code `config_invalid`. */
-    SharedConfig: new (
-      layers: FieldValue[][],
-    ) => SharedConfig;
-
-    /** The engine of one circuit. Every `now` is checked: anything but an integer, 0 to 2^52, throws. */
-    sharedCircuit(
-      name: string,
-      prefix: string,
-      nonce: [number, number],
-      readsPrimary: boolean,
-      config: SharedConfig,
-    ): Engine;
-    /** The key that every command is routed by. */
-    sharedRoutingKey(engine: Engine): string;
-    /** The command that asks for a call; always the same. */
-    sharedAdmitCommand(engine: Engine): string[];
-    /** Whether the success of a call admitted while closed need not be settled. */
-    sharedSuccessIsFree(engine: Engine): boolean;
-    /** Asks for one call: the ticket of that command. */
-    sharedAdmit(engine: Engine, now: number): number;
-    /** What all others answer: one of the low values plus flags. */
-    sharedSettle(engine: Engine, now: number, kind: number, epoch: number, counter: number, outcome: number): number;
-    sharedGetState(engine: Engine, now: number): number;
-    sharedReset(engine: Engine, now: number): number;
-    sharedTrip(engine: Engine, now: number, forMs: FieldValue | undefined): number;
-    sharedForceOpen(engine: Engine, now: number): number;
-    sharedDisable(engine: Engine, now: number): number;
-    /**
-     * Asks for one call and takes what was read for it: the path of a healthy call. The epoch of a grant while closed;
-     * anything else as -1 - answer.
-     */
-    sharedAdmitted(engine: Engine, now: number, ...fields: Fields): number;
-    /** Takes what was read for an admission that the engine knows of already. */
-    sharedOnReading(engine: Engine, now: number, ticket: number, fields: Fields): number;
-    sharedOnReply(engine: Engine, now: number, ticket: number, reply: number[]): number;
-    sharedOnError(engine: Engine, now: number, ticket: number, error: string): number;
-    sharedOnDeadline(engine: Engine, ticket: number): number;
-    /** Of the last answer: the numbers of its permit, the wait of its refusal (-1 = unknown), and what else it holds. */
-    sharedPermitEpoch(engine: Engine): number;
-    sharedPermitCounter(engine: Engine): number;
-    sharedRefusalWait(engine: Engine): number;
-    sharedAsk(engine: Engine): Ask | null;
-    sharedTransition(engine: Engine): NativeTransition | null;
-    sharedSnapshot(engine: Engine): Snapshot | null;
-  }
-}
-
-/** A checked configuration. Made once per policy, taken by every circuit that runs by it. */
-export type SharedConfig = { readonly __brand: "SharedConfig" };
-
-/** What is read of a circuit for an admission, field by field; null for one that is not there. */
-type Fields = [string | null, string | null, string | null, string | null, string | null];
-
-/** The engine of one circuit, handed to functions: that costs half of a method call. */
-type Engine = { readonly __brand: "Engine" };
-
-/** A command to send, and the ticket to hand its reply in with. */
-interface Ask {
-  ticket: number;
-  delayMs: number;
-  /** Whether the reply is the fields of a reading. */
-  reads: boolean;
-  command: string[];
-}
-
-/** The low values of what the engine answers. */
-const GRANTED_CLOSED = 1;
-const GRANTED_PROBE = 2;
-const GRANTED_BYPASS = 3;
-const GRANTED_UNASKED = 4;
-const REFUSED_OPEN = 5;
-const REFUSED_HALF_OPEN = 6;
-const UNAVAILABLE = 7;
-const STALE = 8;
-const APPLIED = 9;
-const CONTROLLED = 10;
-const SNAPSHOT = 11;
-const ANSWER = 15;
-/** The flags: there is a command to send, a transition to tell, another configuration in force, a reply of no script. */
-const ASK = 16;
-const TRANSITION = 32;
-const CONFIG_MISMATCH = 64;
-const MALFORMED = 128;
-
-/** The right to one call. */
-export class Grant {
-  constructor(
-    readonly kind: number,
-    readonly epoch: number,
-    readonly counter: number,
-  ) {}
-}
-
-/** No right to a call, and when to ask again: null if nobody knows. */
-export class Refused {
-  constructor(
-    readonly state: "open" | "half-open",
-    readonly retryAfterMs: number | null,
-  ) {}
-}
-
-/** What comes of asking for a call; the error where the store did not answer and the circuit fails closed. */
-export type Admission = Grant | Refused | StoreError;
 
 /** Whether an outcome counted. An outcome that the store did not take did not. */
 export type SharedSettlement = "applied" | "stale";
 
 /** The manual operations. */
 export type ControlOperation = "reset" | "trip" | "forceOpen" | "disable";
-
-/** Whether a permit holds a slot of a half-open circuit. */
-export function isProbe(grant: Grant): boolean {
-  return grant.kind === GRANTED_PROBE;
-}
 
 /** What a circuit tells its breaker. */
 export type OnTransition = (transition: NativeTransition) => void;
@@ -229,12 +136,12 @@ export class SharedCircuit {
   }
 
   private replied(talk: Conversation, reply: unknown): void {
-    if (talk.reads && isReading(reply)) this.read(talk, reply);
-    else
-      this.follow(
-        talk,
-        this.native.sharedOnReply(this.engine, this.later(talk.startedAt), this.told(talk), integers(reply)),
-      );
+    if (talk.reads && isReading(reply)) {
+      this.read(talk, reply);
+      return;
+    }
+    const now = this.later(talk.startedAt);
+    this.follow(talk, this.native.sharedOnReply(this.engine, now, this.told(talk), integers(reply)));
   }
 
   private read(talk: Conversation, fields: Fields): void {
@@ -423,9 +330,6 @@ const CONTROLS = {
   disable: "sharedDisable",
 } as const;
 
-/** Without a permit the plain rules of the current state apply. */
-export const NO_GRANT = new Grant(0, 0, 0);
-
 /** The latest moment there is: 2^52. */
 const MAX_TIME = 4_503_599_627_370_496;
 
@@ -444,45 +348,4 @@ function ignore(): void {
 function drawNonce(): [number, number] {
   const [high = 0, low = 0] = crypto.getRandomValues(new Uint32Array(2));
   return [high, low];
-}
-
-/** Makes a reading of what a client made of it: some decode texts to Buffers. */
-function isReading(reply: unknown): reply is Fields {
-  if (!Array.isArray(reply) || reply.length !== 5) return false;
-  for (let i = 0; i < 5; i += 1) {
-    const field = reply[i];
-    if (field !== null && typeof field !== "string") reply[i] = field === undefined ? null : String(field);
-  }
-  return true;
-}
-
-/** The integers of a reply, however the client decodes them; empty for what is no list of integers. */
-function integers(reply: unknown): number[] {
-  if (!Array.isArray(reply)) return [];
-  const numbers = reply.map((item) => (typeof item === "number" ? item : parsed(item)));
-  return numbers.every(Number.isInteger) ? numbers : [];
-}
-
-/** Some clients are told to answer texts, Buffers or bigints. */
-function parsed(item: unknown): number {
-  const text = String(item);
-  return text === "" ? Number.NaN : Number(text);
-}
-
-/** What a client says went wrong, in words, without the user and password of a URL. */
-function errorText(thrown: unknown): string {
-  try {
-    return redact(words(thrown));
-  } catch {
-    return "an error that cannot be shown";
-  }
-}
-
-/** Text only, never the client's own error: some carry the arguments of AUTH. */
-function words(thrown: unknown): string {
-  if (!(thrown instanceof Error)) return String(thrown);
-  // A host with several addresses fails with one error for each, and no message of its own.
-  const parts = thrown instanceof AggregateError ? thrown.errors.map(words).join(", ") : "";
-  const { code } = thrown as { code?: unknown };
-  return thrown.message || parts || (typeof code === "string" ? code : thrown.name);
 }

@@ -7,6 +7,7 @@ import { Deadlines } from "./deadlines";
 import { fromNative, NameError } from "./error";
 import { Emitter } from "./events";
 import { native } from "./native";
+import type {} from "./native-shared";
 
 /** Options of a {@link RedisStore}. `undefined` means left out. */
 export interface RedisStoreOptions {
