@@ -41,6 +41,17 @@ describe("a group", () => {
     expect(names(group)).toEqual(["c", "d", "e"]);
   });
 
+  test("a change of state is a use, and the next use counts again", () => {
+    const group = new CircuitBreakerGroup({ maxKeys: 2, failureThreshold: 1 });
+    const changing = group.for("changing");
+    group.for("used");
+    changing.trip();
+    changing.reset();
+    group.for("used");
+    group.for("new");
+    expect(names(group)).toEqual(["new", "used"]);
+  });
+
   test("closed ones go before others, and a breaker that closed again is one of them", () => {
     const group = new CircuitBreakerGroup({ maxKeys: 3, failureThreshold: 1 });
     for (const key of ["open", "b", "c"]) group.for(key);
@@ -59,16 +70,21 @@ describe("a group", () => {
   });
 
   test("one that was evicted goes on, on its own, and no longer has a say", () => {
-    const group = new CircuitBreakerGroup({ maxKeys: 1, failureThreshold: 1 });
-    const evicted = group.for("a");
-    const kept = group.for("b");
-    kept.recordFailure();
+    const group = new CircuitBreakerGroup({ maxKeys: 2, failureThreshold: 1 });
+    const evicted = group.for("evicted");
+    group.for("closed");
+    // Takes the place of the evicted one.
+    const open = group.for("open");
+    open.recordFailure();
     evicted.recordFailure();
+    expect(evicted.getState()).toBe("open");
     evicted.reset();
     expect(evicted.getState()).toBe("closed");
-    expect(group.for("b")).toBe(kept);
-    expect(group.for("b").getState()).toBe("open");
-    expect(group.for("a")).not.toBe(evicted);
+    group.for("closed");
+    group.for("new");
+    expect(names(group)).toEqual(["new", "open"]);
+    expect(group.for("open")).toBe(open);
+    expect(group.for("evicted")).not.toBe(evicted);
   });
 
   test("deleting a key makes room, and its next use starts afresh", async () => {

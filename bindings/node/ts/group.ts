@@ -82,7 +82,7 @@ export class CircuitBreakerGroup {
     const member = this.members.get(key);
     if (member === undefined) return false;
     this.members.delete(key);
-    this.forget(member);
+    this.slots.delete(member.breaker);
     this.recency.remove(member.slot);
     return true;
   }
@@ -116,20 +116,18 @@ export class CircuitBreakerGroup {
 
   private evict(slot: number): void {
     const key = this.keys[slot] as string;
-    const member = this.members.get(key);
+    const evicted = this.members.get(key);
     this.members.delete(key);
-    if (member !== undefined) this.forget(member);
-  }
-
-  /** It no longer has a say in who goes next. */
-  private forget({ breaker, slot }: Member): void {
-    this.slots.delete(breaker);
-    if (this.newest === slot) this.newest = NO_SLOT;
+    // It no longer has a say in who goes next.
+    if (evicted !== undefined) this.slots.delete(evicted.breaker);
   }
 
   private note(breaker: CircuitBreaker, closed: boolean): void {
     const slot = this.slots.get(breaker);
-    if (slot !== undefined) this.recency.note(slot, closed);
+    if (slot === undefined) return;
+    this.recency.note(slot, closed);
+    // A change is a use, too: whoever was used last before it no longer is.
+    this.newest = slot;
   }
 }
 
