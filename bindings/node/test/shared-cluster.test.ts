@@ -3,19 +3,31 @@ import { Redis, Cluster as RedisCluster } from "ioredis";
 import { createCluster } from "redis";
 import { DistributedCircuitBreaker, type RedisCommands, RedisStore } from "switchgear/redis";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Cluster, type Server, startCluster } from "../../../tests/support/servers.mjs";
+import { type Cluster, type Server, startCluster, startServer } from "../../../tests/support/servers.mjs";
+import { quiet } from "./support/stores";
 import { Deferred, ManualClock } from "./support/time";
 
 let cluster: Cluster;
 let admins: Redis[];
 beforeAll(async () => {
   cluster = await startCluster();
-  admins = cluster.nodes.map(({ port }) => new Redis(port));
+  admins = cluster.nodes.map(({ port }) => quiet(new Redis(port)));
 });
 afterAll(async () => {
   for (const admin of admins) admin.disconnect();
   await cluster.stop();
 });
+
+/** Which node has the slot of a key. */
+async function ownerOf(key: string): Promise<number> {
+  const answers = await Promise.allSettled(admins.map((admin) => admin.exists(key)));
+  return answers.findIndex(({ status }) => status === "fulfilled");
+}
+
+/** Asks again until it is so. */
+async function until(isSo: () => Promise<boolean>): Promise<void> {
+  while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 20));
+}
 
 /** The way of one slot from the node that has it to another. */
 class Move {
@@ -28,15 +40,7 @@ class Move {
 
   /** Begins to move the slot of a key. */
   static async of(key: string): Promise<Move> {
-    const has = await Promise.all(
-      admins.map((admin) =>
-        admin.exists(key).then(
-          () => true,
-          () => false,
-        ),
-      ),
-    );
-    const from = has.indexOf(true);
+    const from = await ownerOf(key);
     const to = (from + 1) % admins.length;
     const [source, target, node] = [admins[from], admins[to], cluster.nodes[to]];
     if (source === undefined || target === undefined || node === undefined) throw new Error("no node has the slot");
@@ -132,5 +136,33 @@ describe("scenario 52", () => {
     expect(await settled).toBe("applied");
     expect(await breaker.getSnapshot()).toMatchObject({ state: "open", trips: 2 });
     await inner.close();
+  });
+
+  // The last test: it kills a node.
+  test("the replica of a killed primary goes on with the circuit, and the outcome counts once", async () => {
+    const replica = await startServer({ args: ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000"] });
+    const admin = quiet(new Redis(replica.port));
+    const client = quiet(new RedisCluster(nodes()));
+    const breaker = breakerThrough(client, "survivor");
+    await breaker.recordFailure();
+    const permit = await breaker.acquire();
+
+    const owner = await ownerOf("{cb:survivor}");
+    const [primary, node] = [admins[owner], cluster.nodes[owner]];
+    if (primary === undefined || node === undefined) throw new Error("no node has the slot");
+    const id = String(await primary.cluster("MYID"));
+    await admin.call("CLUSTER", "MEET", "127.0.0.1", String(node.port));
+    await until(async () => String(await admin.cluster("NODES")).includes(id));
+    await admin.call("CLUSTER", "REPLICATE", id);
+    await until(async () => (await admin.info("replication")).includes("master_link_status:up"));
+    await primary.wait(1, 5000);
+    await node.stop();
+    await admin.call("CLUSTER", "FAILOVER", "TAKEOVER");
+
+    expect(await permit.recordFailure()).toBe("applied");
+    expect(await breaker.getSnapshot()).toMatchObject({ state: "closed", failuresInWindow: 2 });
+    client.disconnect();
+    admin.disconnect();
+    await replica.stop();
   });
 });

@@ -275,6 +275,21 @@ describe("a store that says no", () => {
     expect(await new DistributedCircuitBreaker("c", new RedisStore(sync)).execute(succeed)).toBe("ok");
   });
 
+  test("a client's error without words is told by its code, its parts or its class", async () => {
+    class Unplugged extends Error {}
+    const parts = [new Error("connect ECONNREFUSED ::1:6379"), new Error("connect ECONNREFUSED 127.0.0.1:6379")];
+    for (const [thrown, text] of [
+      [new Unplugged(), "Unplugged"],
+      [Object.assign(new Error(), { code: "EPIPE" }), "EPIPE"],
+      [new AggregateError(parts, ""), "connect ECONNREFUSED ::1:6379, connect ECONNREFUSED 127.0.0.1:6379"],
+      ["a text", "a text"],
+      [Object.create(null), "an error that cannot be shown"],
+    ] as const) {
+      const client = { command: () => Promise.reject(thrown) };
+      expect(await reason(new DistributedCircuitBreaker("c", new RedisStore(client)).execute(succeed))).toBe(text);
+    }
+  });
+
   test("scenario 47: FLUSHALL is no exception but a fresh closed circuit, and outcomes from before are stale", async () => {
     const clock = new ManualClock(1_700_000_000_000);
     const store = new RedisStore(redis(), { clock: clock.read, timeoutMs: PATIENT });

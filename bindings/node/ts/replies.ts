@@ -41,5 +41,5 @@ function words(thrown: unknown): string {
   // A host with several addresses fails with one error for each, and no message of its own.
   const parts = thrown instanceof AggregateError ? thrown.errors.map(words).join(", ") : "";
   const { code } = thrown as { code?: unknown };
-  return thrown.message || parts || (typeof code === "string" ? code : thrown.name);
+  return thrown.message || parts || (typeof code === "string" ? code : thrown.constructor.name);
 }
