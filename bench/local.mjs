@@ -1,87 +1,37 @@
-// A guarded call in the process: switchgear beside a bare await, opossum and cockatiel.
-import { ConsecutiveBreaker, circuitBreaker, handleAll } from "cockatiel";
-import Opossum from "opossum";
-import { CircuitBreaker } from "switchgear";
+// A guarded call in the process, each task in a process of its own.
+import { fork } from "node:child_process";
+import { fileURLToPath } from "node:url";
 import { measure } from "./measure.mjs";
-
-const HOUR_MS = 3_600_000;
-
-async function healthy() {
-  return 42;
-}
-/** The least that a breaker written as an `async` function costs: the yardstick. */
-async function wrapped(fn) {
-  return await fn();
-}
-async function failing() {
-  throw new Error("ECONNREFUSED");
-}
+import { CLOSED, REFUSED } from "./tasks.mjs";
 
 /** Times of one call in ns, per task and round. */
 export async function measureLocal() {
-  const rolling = new CircuitBreaker("rolling");
-  const consecutive = new CircuitBreaker("consecutive", { tripOn: "consecutive" });
-  const cockatiel = newCockatiel();
-  const opossum = new Opossum(healthy, { timeout: false });
-
-  const closed = await measure(
-    {
-      "bare await": () => healthy(),
-      "an async wrapper": () => wrapped(healthy),
-      "switchgear, closed (rolling)": () => rolling.execute(healthy),
-      "switchgear, closed (consecutive)": () => consecutive.execute(healthy),
-      "cockatiel 3, closed": () => cockatiel.execute(healthy),
-      "opossum 9, closed": () => opossum.fire(),
-    },
-    { rounds: 15, timeMs: 0, batch: 1_000_000 },
-  );
-  opossum.shutdown();
-  return new Map([...closed, ...(await measureRefusals())]);
+  const closed = await inProcesses(Object.keys(CLOSED), { rounds: 15, samples: 1, batch: 1_000_000 });
+  const refused = await inProcesses(Object.keys(REFUSED), { rounds: 21, samples: 20, batch: 1000 });
+  return new Map([...closed, ...refused]);
 }
 
-/** A refusal, with the await and the catch around it, as a caller meets it. */
-async function measureRefusals() {
-  const open = new CircuitBreaker("open", { openDurationMs: HOUR_MS });
-  const cockatiel = newCockatiel();
-  const opossum = new Opossum(failing, { timeout: false, resetTimeout: HOUR_MS, volumeThreshold: 5 });
-  for (let i = 0; i < 5; i++) {
-    await Promise.allSettled([open.execute(failing), cockatiel.execute(failing), opossum.fire()]);
+async function inProcesses(names, { rounds, ...options }) {
+  const program = fileURLToPath(new URL("local-process.mjs", import.meta.url));
+  const children = names.map((name) => fork(program, [name]));
+  const samplers = Object.fromEntries(names.map((name, i) => [name, () => answer(children[i], options)]));
+  try {
+    await measure(samplers, 1); // warms up
+    return await measure(samplers, rounds);
+  } finally {
+    for (const child of children) child.disconnect();
   }
-
-  const times = await measure(
-    {
-      "switchgear, refused": refusal(
-        () => open.execute(healthy),
-        (error) => error.code === "circuit_open",
-      ),
-      "cockatiel 3, refused": refusal(
-        () => cockatiel.execute(healthy),
-        (error) => error.isBrokenCircuitError,
-      ),
-      "opossum 9, refused": refusal(
-        () => opossum.fire(),
-        (error) => error.code === "EOPENBREAKER",
-      ),
-    },
-    { rounds: 9, timeMs: 60, batch: 10_000 },
-  );
-  opossum.shutdown();
-  return times;
 }
 
-/** A call that must be refused, awaited and caught; anything else ends the benchmark. */
-function refusal(call, isRefusal) {
-  return async () => {
-    try {
-      await call();
-    } catch (error) {
-      if (isRefusal(error)) return;
-      throw error;
-    }
-    throw new Error("not refused");
-  };
-}
-
-function newCockatiel() {
-  return circuitBreaker(handleAll, { halfOpenAfter: HOUR_MS, breaker: new ConsecutiveBreaker(5) });
+/** What a child says to its next measurement. */
+function answer(child, options) {
+  return new Promise((resolve, reject) => {
+    const died = (code) => reject(new Error(`a measuring process ended with ${code}`));
+    child.once("exit", died);
+    child.once("message", (time) => {
+      child.off("exit", died);
+      resolve(time);
+    });
+    child.send(options);
+  });
 }

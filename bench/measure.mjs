@@ -1,32 +1,33 @@
-// Measures tasks side by side: in interleaved rounds, so that a slow moment of the machine meets all of them, and
-// compared within a round. What is reported is the median over the rounds, of times and of ratios alike.
+// Measures side by side: in interleaved rounds, so that a slow moment of the machine meets all tasks, and compared
+// within a round. What is reported is the median over the rounds, of times and of ratios alike.
 import { Bench } from "tinybench";
 
 /**
- * Measures `tasks`, a map from names to functions that make one call and give its promise. Returns per task the times of
- * one call, awaited, in ns, round by round. One sample is a loop of `batch` calls: a clock read takes as long as a call.
+ * Asks each sampler (name: a function that promises the time of one call in ns) once per round. Returns per name the
+ * times, round by round. The order rotates, so that nobody always comes right after the same neighbour.
  */
-export async function measure(tasks, { rounds, timeMs, batch }) {
-  const times = new Map(Object.keys(tasks).map((name) => [name, []]));
+export async function measure(samplers, rounds) {
+  const entries = Object.entries(samplers);
+  const times = new Map(entries.map(([name]) => [name, []]));
   for (let round = 0; round < rounds; round++) {
-    // The order rotates, so that nobody always runs right after the same neighbour.
-    const entries = Object.entries(tasks);
-    const order = entries.map((_, i) => entries[(i + round) % entries.length]);
-    const bench = new Bench({
-      time: timeMs,
-      iterations: 1,
-      warmup: round === 0,
-      warmupTime: timeMs,
-      warmupIterations: 1,
-    });
-    for (const [name, call] of order) bench.add(name, () => repeat(call, batch), { async: true });
-    await bench.run();
-    for (const task of bench.tasks) {
-      if (task.result.state !== "completed") throw task.result.error ?? new Error(`${task.name}: ${task.result.state}`);
-      times.get(task.name).push((task.result.latency.p50 * 1e6) / batch);
+    for (let i = 0; i < entries.length; i++) {
+      const [name, sample] = entries[(i + round) % entries.length];
+      times.get(name).push(await sample());
     }
   }
   return times;
+}
+
+/**
+ * The time of one call, awaited, in ns: the median of `samples` loops of `batch` calls each. A loop, for reading the clock
+ * takes as long as a call; long enough to have its share of garbage collection.
+ */
+export async function sample(call, { samples, batch }) {
+  const bench = new Bench({ time: 0, iterations: samples, warmup: false });
+  bench.add("call", () => repeat(call, batch), { async: true });
+  const [{ result }] = await bench.run();
+  if (result.state !== "completed") throw result.error ?? new Error(`the measurement was ${result.state}`);
+  return (result.latency.p50 * 1e6) / batch;
 }
 
 async function repeat(call, times) {

@@ -3,7 +3,7 @@
 import { Redis } from "ioredis";
 import { DistributedCircuitBreaker, RedisStore } from "switchgear/redis";
 import { startServer } from "../tests/support/servers.mjs";
-import { measure } from "./measure.mjs";
+import { measure, sample } from "./measure.mjs";
 import { twoScriptsBreaker } from "./two-scripts.mjs";
 
 /** How many commands are counted to find out how many one guarded success takes. */
@@ -22,15 +22,18 @@ export async function measureRedis() {
     const twoScripts = await twoScriptsBreaker(client, "bench");
     const bare = await client.script("LOAD", "return 1");
 
-    const times = await measure(
-      {
-        "bare EVALSHA, one key": () => client.evalsha(bare, 1, "{cb:bench}", Date.now()),
-        "switchgear, admission": () => breaker.acquire(),
-        "switchgear, guarded success": () => breaker.execute(healthy),
-        "two scripts, guarded success": () => twoScripts.execute(healthy),
-      },
-      { rounds: 21, timeMs: 100, batch: 200 },
-    );
+    const calls = {
+      "bare EVALSHA, one key": () => client.evalsha(bare, 1, "{cb:bench}", Date.now()),
+      "switchgear, admission": () => breaker.acquire(),
+      "switchgear, guarded success": () => breaker.execute(healthy),
+      "two scripts, guarded success": () => twoScripts.execute(healthy),
+    };
+    const samplers = Object.entries(calls).map(([name, call]) => [
+      name,
+      () => sample(call, { samples: 5, batch: 100 }),
+    ]);
+    await measure(Object.fromEntries(samplers), 3); // warms up
+    const times = await measure(Object.fromEntries(samplers), 101);
 
     const before = await commandsServed(client);
     for (let i = 0; i < COUNTED; i++) await breaker.execute(healthy);
