@@ -178,6 +178,34 @@ describe("a store that is gone", () => {
     refused.disconnect();
   });
 
+  test("a client that queues while it has no connection keeps nobody waiting longer than the deadline", async () => {
+    const server = await startServer();
+    const { port } = server;
+    await server.stop();
+    const client = quiet(new Redis(port, { maxRetriesPerRequest: null, retryStrategy: () => 5 }));
+    const hasty = new DistributedCircuitBreaker("queued", new RedisStore(client, { timeoutMs: 50 }));
+    expect(await reason(hasty.execute(succeed))).toBe("no answer within 50 ms");
+    expect(await hasty.recordFailure()).toBe("stale");
+    const again = await startServer({ port });
+    const patient = new DistributedCircuitBreaker("queued", new RedisStore(client, { timeoutMs: PATIENT }));
+    expect(await patient.execute(succeed)).toBe("ok");
+    client.disconnect();
+    await again.stop();
+  });
+
+  test("under observe the call goes ahead, and that it would have been refused is said", async () => {
+    const store = new RedisStore({ command: () => Promise.reject(new Error("gone")) });
+    const breaker = new DistributedCircuitBreaker("observed", store, { observe: true });
+    const told: string[] = [];
+    for (const event of ["success", "failure", "refused"] as const) {
+      breaker.on(event, ({ error }) => told.push(`${event} ${(error as Error).name}`));
+    }
+    expect(await breaker.execute(succeed)).toBe("ok");
+    await expect(breaker.execute(fail)).rejects.toBe(boom);
+    expect(await breaker.canExecute()).toBe(true);
+    expect(told).toEqual(Array(3).fill("refused StoreUnavailableError"));
+  });
+
   test("a wrong password is told, and appears nowhere", async () => {
     const server = await startServer({ password: "right" });
     const client = quiet(new Redis(`redis://default:s3cret@127.0.0.1:${server.port}`));
