@@ -27,6 +27,11 @@ async function local() {
     ["closed (rolling) / bare await", ratio(times, "switchgear, closed (rolling)", "bare await"), 1.6],
     ["closed (consecutive) / bare await", ratio(times, "switchgear, closed (consecutive)", "bare await"), 1.6],
     ["closed (rolling) / cockatiel", ratio(times, "switchgear, closed (rolling)", "cockatiel 3, closed"), 1 / 2],
+    [
+      "closed (consecutive) / cockatiel",
+      ratio(times, "switchgear, closed (consecutive)", "cockatiel 3, closed"),
+      1 / 2,
+    ],
     ["refused / cockatiel refused", ratio(times, "switchgear, refused", "cockatiel 3, refused"), 1 / 3],
   ];
 }

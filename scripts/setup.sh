@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$ROOT"
 
 need cargo "install Rust 1.88 or later with rustup"
-need node "install Node 20 or later"
+need node "install Node 20.19 or later"
 need npm "it comes with Node"
 
 install_redis() {

@@ -3,7 +3,12 @@ import type { StoreError } from "./error";
 import { GRANTED_PROBE } from "./native-shared";
 import type { Settled } from "./types";
 
-/** The right to one call of a shared circuit. It settles once; a second settlement does nothing and answers `duplicate`. */
+/**
+ * The right to one call of a shared circuit. It settles once; a second settlement does nothing and answers `duplicate`.
+ *
+ * Of a call that was admitted while closed the store hears no success under `rolling`, and no release: neither changes
+ * anything, so both answer `applied` without a round trip, even if the circuit has tripped since.
+ */
 export interface SharedPermit {
   /** Whether it holds one of the slots of a half-open circuit. */
   readonly probe: boolean;

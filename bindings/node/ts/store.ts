@@ -82,7 +82,13 @@ export class RedisStore {
     this.#connection = connect(client, options);
   }
 
-  /** Listens; the answer stops listening. */
+  /**
+   * Listens to what the store says about itself. A listener that throws harms nothing and is reported once, as a process
+   * warning.
+   *
+   * @returns a function that stops listening
+   * @throws TypeError for an unknown event or a listener that is no function
+   */
   on<K extends keyof StoreEvents>(event: K, fn: (e: StoreEvents[K]) => void): () => void {
     return this.#connection.events.on(event, fn);
   }
