@@ -365,7 +365,8 @@ impl CircuitBreaker {
     /// Begins a new epoch: the outcomes of all calls admitted before are stale from here on.
     fn transition(&mut self, from: State, at: Millis, reason: Reason, failures: u64) -> Transition {
         self.epoch = at.get().max(self.epoch + 1);
-        let open_ms = (self.state == State::Open).then_some(self.open_ms);
+        let opened = self.mode == Mode::Auto && self.state == State::Open;
+        let open_ms = opened.then_some(self.open_ms);
         Transition { from, to: self.state(), at, reason, failures, open_ms, epoch: self.epoch }
     }
 

@@ -98,7 +98,7 @@ pub struct Transition {
     pub reason: Reason,
     /// The failures counted when a threshold tripped, the last one included; 0 for every other reason.
     pub failures: u64,
-    /// The length of the opening in milliseconds, when the machine is OPEN now.
+    /// The length of the opening in milliseconds, when the machine opened; none when an operator holds it open.
     pub open_ms: Option<u64>,
     /// The epoch that began with it.
     pub epoch: u64,

@@ -2,7 +2,7 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
-use crate::time::{BELIEF_MS, is_over};
+use crate::time::{BELIEF_MS, is_over, is_unbelievable};
 
 /// The slots that are taken. Ordered both ways, so that no operation grows with `halfOpenMaxCalls`.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,7 +46,7 @@ impl Probes {
             self.by_start.remove(&(start, id));
             self.start_of.remove(&id);
         }
-        while let Some(&(start, id)) = self.by_start.last().filter(|(start, _)| *start > now + BELIEF_MS) {
+        while let Some(&(start, id)) = self.by_start.last().filter(|(start, _)| is_unbelievable(*start, now)) {
             self.by_start.remove(&(start, id));
             self.start_of.remove(&id);
         }

@@ -14,5 +14,5 @@ mod reply;
 pub use self::call::{Ask, CallId, Script};
 pub use self::circuit::{Answer, Control, PermitKind, Settle, SharedCircuit, SharedPermit, Step};
 pub use self::keys::Keys;
-pub use self::options::{OnStoreFailure, SharedOptions};
+pub use self::options::{DEFAULT_TIMEOUT_MS, OnStoreFailure, SharedOptions};
 pub use self::reading::ADMISSION_FIELDS;

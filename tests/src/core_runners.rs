@@ -65,8 +65,7 @@ impl Hinted {
         if let Some(permit) = self.hints.admit_free {
             return Some(Answer::Allowed(permit));
         }
-        let (from, until) = self.hints.refuse?;
-        (from <= at && at < until).then(|| Answer::Refused(Some(until.get() - at.get())))
+        self.hints.refused_for(at).map(|wait| Answer::Refused(Some(wait)))
     }
 }
 

@@ -13,6 +13,8 @@ use crate::error::ConfigError;
 /// The longest duration: 100 years. It keeps every sum with a moment below 2^53, where doubles are exact.
 const MAX_DURATION_MS: u64 = 3_155_760_000_000;
 const MAX_COUNT: u64 = 1_000_000;
+/// The longest timer: JavaScript's hold 31 bits, and fire at once beyond.
+const MAX_TIMER_MS: u64 = (1 << 31) - 1;
 
 /// How the host spells the names of options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +78,8 @@ impl fmt::Display for Value<'_> {
     /// As an error shows it: texts in quotes, shortened, and without the user and password of a URL.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            // Most readers' languages spell it out.
+            Self::Number(n) if n.is_infinite() => f.write_str(if *n > 0.0 { "Infinity" } else { "-Infinity" }),
             Self::Number(n) => write!(f, "{n}"),
             Self::Text(text) => write!(f, "'{}'", shorten(&without_credentials(text))),
             Self::Other(description) => f.write_str(&shorten(&without_credentials(description))),
@@ -101,6 +105,7 @@ impl Kind {
             Self::TripOn => "'rolling', 'consecutive' or 'rate'",
             Self::Count => "an integer from 1 to 1000000",
             Self::Duration => "an integer from 1 to 3155760000000 (milliseconds)",
+            Self::Timer => "an integer from 1 to 2147483647 (milliseconds)",
             Self::Share => "a number above 0, at most 1",
             Self::Factor => "a number from 1 to 100",
         }
@@ -114,6 +119,7 @@ impl Kind {
                 .map(Checked::TripOn),
             (Self::Count, Value::Number(n)) => whole(n, MAX_COUNT),
             (Self::Duration, Value::Number(n)) => whole(n, MAX_DURATION_MS),
+            (Self::Timer, Value::Number(n)) => whole(n, MAX_TIMER_MS),
             (Self::Share, Value::Number(n)) if n > 0.0 && n <= 1.0 => Some(Checked::Fraction(n)),
             (Self::Factor, Value::Number(n)) if (1.0..=100.0).contains(&n) => Some(Checked::Fraction(n)),
             _ => None,

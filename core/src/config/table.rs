@@ -28,6 +28,8 @@ pub enum Kind {
     Count,
     /// Whole milliseconds, 1 ..= 3 155 760 000 000 (100 years).
     Duration,
+    /// Whole milliseconds, 1 ..= 2 147 483 647 (24 days): what a host's timer takes.
+    Timer,
     /// A number above 0, at most 1.
     Share,
     /// A number, 1 ..= 100.
@@ -186,7 +188,7 @@ pub static FIELDS: &[Field] = &[
 /// The numeric options that hosts add around the machine: checked by the same rules and with the same words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostOption {
-    /// `timeoutMs`: a duration; of a call, or of one admission at the store.
+    /// `timeoutMs`: what a timer takes; of a call, or of one admission at the store.
     TimeoutMs,
     /// `slowCallMs`: a duration; a success slower than this counts as failure.
     SlowCallMs,
@@ -218,7 +220,8 @@ impl HostOption {
     #[must_use]
     pub const fn kind(self) -> Kind {
         match self {
-            Self::TimeoutMs | Self::SlowCallMs | Self::ForMs | Self::IdleTtlMs => Kind::Duration,
+            Self::TimeoutMs => Kind::Timer,
+            Self::SlowCallMs | Self::ForMs | Self::IdleTtlMs => Kind::Duration,
             Self::MaxKeys => Kind::Count,
         }
     }

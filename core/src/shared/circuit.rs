@@ -302,8 +302,13 @@ impl SharedCircuit {
     pub fn on_error(&mut self, now: Millis, ticket: u64, error: &str) -> Step {
         let Some(mut talk) = self.conversations.remove(&ticket) else { return Step::default() };
         let unknown_script = error.starts_with("NOSCRIPT") && !talk.ask.by_text;
-        let waits = !talk.answered || (talk.goal == Goal::GiveBack && unknown_script);
-        if waits && (unknown_script || error.starts_with("TRYAGAIN")) {
+        let asks_again = if talk.answered {
+            // Nobody waits, but an outcome still counts and a slot is still to be freed.
+            unknown_script && matches!(talk.goal, Goal::Settlement | Goal::GiveBack)
+        } else {
+            unknown_script || error.starts_with("TRYAGAIN")
+        };
+        if asks_again {
             talk.ask.by_text |= unknown_script;
             talk.ask.delay_ms = if unknown_script { 0 } else { TRY_AGAIN_MS };
             let ask = Some(talk.ask.clone());

@@ -44,6 +44,10 @@ pub struct SharedOptions {
 /// A day: traffic that comes once a night still meets what the circuit knew.
 const DEFAULT_IDLE_TTL_MS: u64 = 24 * 60 * 60 * 1000;
 
+/// How long an admission waits for the store when nobody says, in milliseconds: many round trips in a data centre, and
+/// less than a caller notices.
+pub const DEFAULT_TIMEOUT_MS: u64 = 100;
+
 impl SharedOptions {
     /// Names of the options in JavaScript's spelling.
     pub const NAMES: [&'static str; 2] = ["onStoreFailure", "idleTtlMs"];

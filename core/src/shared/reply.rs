@@ -66,7 +66,8 @@ pub(super) fn aftermath(reply: &[i64], at: Millis) -> Option<Aftermath> {
             at,
             reason: *Reason::ALL.get(usize::try_from(reason).ok()?)?,
             failures: u64::try_from(failures).ok()?,
-            open_ms: u64::try_from(open_ms).ok(),
+            // As in the machine: a circuit that is open because an operator says so has no length.
+            open_ms: u64::try_from(open_ms).ok().filter(|_| mode == AUTO),
             epoch: u64::try_from(epoch).ok()?,
         })
     };
@@ -103,9 +104,11 @@ const fn state(n: i64) -> Option<State> {
     }
 }
 
+const AUTO: i64 = 0;
+
 const fn mode(n: i64) -> Option<Mode> {
     match n {
-        0 => Some(Mode::Auto),
+        AUTO => Some(Mode::Auto),
         1 => Some(Mode::ForcedOpen),
         2 => Some(Mode::Disabled),
         _ => None,

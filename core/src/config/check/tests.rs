@@ -62,7 +62,10 @@ fn every_edge_of_every_range_is_taken_and_the_next_value_is_not() {
         let bad = [low - step.max(1e-3), high + step.max(1e-9), f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.0, 0.0];
         for n in bad {
             let error = with(n).unwrap_err();
-            assert_eq!((error.field(), error.value().map(ToString::to_string)), (*name, Some(n.to_string())));
+            assert_eq!(
+                (error.field(), error.value().map(ToString::to_string)),
+                (*name, Some(Value::Number(n).to_string()))
+            );
         }
     }
 }
@@ -77,6 +80,8 @@ fn integers_are_integers() {
         message(&[("windowMs", 0.into())]),
         "`windowMs` must be an integer from 1 to 3155760000000 (milliseconds), got `0`"
     );
+    assert!(message(&[("windowMs", f64::INFINITY.into())]).ends_with("got `Infinity`"));
+    assert!(message(&[("windowMs", f64::NEG_INFINITY.into())]).ends_with("got `-Infinity`"));
     assert_eq!(message(&[("openBackoff", f64::NAN.into())]), "`openBackoff` must be a number from 1 to 100, got `NaN`");
 }
 
@@ -175,6 +180,10 @@ fn host_options_are_checked_by_the_same_words() {
     assert_eq!(HostOption::MaxKeys.check(Naming::Camel, 10.into()).unwrap(), 10);
     let error = HostOption::SlowCallMs.check(Naming::Snake, 0.into()).unwrap_err();
     assert_eq!(error.to_string(), "`slow_call_ms` must be an integer from 1 to 3155760000000 (milliseconds), got `0`");
+    let timer = |ms: f64| HostOption::TimeoutMs.check(Naming::Camel, ms.into());
+    assert_eq!(timer(2_147_483_647.0).unwrap(), 2_147_483_647);
+    let error = timer(2_147_483_648.0).unwrap_err().to_string();
+    assert_eq!(error, "`timeoutMs` must be an integer from 1 to 2147483647 (milliseconds), got `2147483648`");
     for option in HostOption::ALL {
         assert!(option.check(Naming::Camel, f64::NAN.into()).unwrap_err().to_string().contains(option.name()));
     }

@@ -355,3 +355,32 @@ fn a_reading_belongs_to_the_first_question_only() {
     let first = circuit.admit(at(103));
     assert!(circuit.on_reply(at(104), first.ticket, &long([1, 0, 0, 42, 0])).malformed, "integers are no reading");
 }
+
+#[test]
+fn an_outcome_counts_also_when_the_script_is_missed_after_the_deadline() {
+    let mut circuit = circuit(&[]);
+    let permit = probe(&mut circuit);
+    let Settle::Tell(ask) = circuit.settle(at(110), Some(permit), Outcome::Success) else { panic!("told") };
+    circuit.on_deadline(ask.ticket);
+    let again = circuit.on_error(at(300), ask.ticket, "NOSCRIPT").ask.unwrap();
+    assert_eq!(again, Ask { by_text: true, ..ask });
+    let step = circuit.on_reply(at(301), again.ticket, &[1, 0, 0, 110, 0, 2, 3, 0, -1, 0]);
+    assert_eq!((step.answer, step.transition.map(|t| t.to)), (None, Some(State::Closed)));
+}
+
+#[test]
+fn an_admission_is_over_at_its_deadline() {
+    let mut circuit = circuit(&[]);
+    let ask = asked_on(&mut circuit);
+    circuit.on_deadline(ask.ticket);
+    let step = circuit.on_error(at(300), ask.ticket, "NOSCRIPT");
+    assert_eq!(step.ask.map(|ask| ask.script), Some(Script::Release), "nothing is asked for the caller who left");
+}
+
+#[test]
+fn what_an_operator_holds_open_has_no_length() {
+    let mut circuit = circuit(&[]);
+    let ask = circuit.control(at(9), Control::Disable).unwrap();
+    let step = circuit.on_reply(at(10), ask.ticket, &[1, 1, 2, 9, 400, 1, 4, 0, 500, 0]);
+    assert_eq!(step.transition.map(|t| (t.from, t.to, t.open_ms)), Some((State::Open, State::Closed, None)));
+}
