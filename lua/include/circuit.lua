@@ -68,5 +68,5 @@ end
 -- transition: { from, reason, failures }, or nil where the call made none.
 local function reply(status, c, wait, transition)
   local t = transition or { NONE, NONE, 0 }
-  return { status, c.state, c.mode, c.epoch, wait, t[1], t[2], t[3], c.state == OPEN and c.open_ms or NONE, c.mismatch }
+  return { status, c.state, c.mode, c.epoch, wait, t[1], t[2], t[3], c.state == OPEN and c.mode == AUTO and c.open_ms or NONE, c.mismatch }
 end

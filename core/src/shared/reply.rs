@@ -66,8 +66,7 @@ pub(super) fn aftermath(reply: &[i64], at: Millis) -> Option<Aftermath> {
             at,
             reason: *Reason::ALL.get(usize::try_from(reason).ok()?)?,
             failures: u64::try_from(failures).ok()?,
-            // As in the machine: a circuit that is open because an operator says so has no length.
-            open_ms: u64::try_from(open_ms).ok().filter(|_| mode == AUTO),
+            open_ms: u64::try_from(open_ms).ok(),
             epoch: u64::try_from(epoch).ok()?,
         })
     };
@@ -104,11 +103,9 @@ const fn state(n: i64) -> Option<State> {
     }
 }
 
-const AUTO: i64 = 0;
-
 const fn mode(n: i64) -> Option<Mode> {
     match n {
-        AUTO => Some(Mode::Auto),
+        0 => Some(Mode::Auto),
         1 => Some(Mode::ForcedOpen),
         2 => Some(Mode::Disabled),
         _ => None,

@@ -376,11 +376,3 @@ fn an_admission_is_over_at_its_deadline() {
     let step = circuit.on_error(at(300), ask.ticket, "NOSCRIPT");
     assert_eq!(step.ask.map(|ask| ask.script), Some(Script::Release), "nothing is asked for the caller who left");
 }
-
-#[test]
-fn what_an_operator_holds_open_has_no_length() {
-    let mut circuit = circuit(&[]);
-    let ask = circuit.control(at(9), Control::Disable).unwrap();
-    let step = circuit.on_reply(at(10), ask.ticket, &[1, 1, 2, 9, 400, 1, 4, 0, 500, 0]);
-    assert_eq!(step.transition.map(|t| (t.from, t.to, t.open_ms)), Some((State::Open, State::Closed, None)));
-}
