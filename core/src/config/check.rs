@@ -9,6 +9,7 @@ use core::fmt;
 use super::table::{Checked, FIELDS, Field, FieldDefault, HostOption, Kind};
 use super::{Config, TripOn};
 use crate::error::ConfigError;
+use crate::redact::without_credentials;
 
 /// The longest duration: 100 years. It keeps every sum with a moment below 2^53, where doubles are exact.
 const MAX_DURATION_MS: u64 = 3_155_760_000_000;
@@ -247,17 +248,6 @@ fn shorten(text: &str) -> Cow<'_, str> {
         Some((end, _)) => Cow::Owned(format!("{}...", &text[..end])),
         None => Cow::Borrowed(text),
     }
-}
-
-/// A text with the user and password of each URL in it replaced: no error text may leak a secret.
-pub(crate) fn without_credentials(text: &str) -> Cow<'_, str> {
-    let Some(scheme_end) = text.find("://").map(|at| at + 3) else { return Cow::Borrowed(text) };
-    let (head, rest) = text.split_at(scheme_end);
-    // A password may itself hold `@` or `/`: everything up to the last `@` before white space goes.
-    let url_end = rest.find(char::is_whitespace).unwrap_or(rest.len());
-    let (url, tail) = rest.split_at(url_end);
-    let url = url.rfind('@').map_or_else(|| url.to_string(), |at| format!("***{}", &url[at..]));
-    Cow::Owned(format!("{head}{url}{}", without_credentials(tail)))
 }
 
 #[cfg(test)]
