@@ -3,7 +3,8 @@
 use napi::bindgen_prelude::{Env, Result, Utf16String};
 use napi_derive::napi;
 use switchgear_core::config::{FIELDS, FieldDefault, HostOption};
-use switchgear_core::{Naming, Value, name_from_utf16};
+use switchgear_core::shared::{DEFAULT_TIMEOUT_MS, Keys};
+use switchgear_core::{CircuitBreakerGroup, Naming, Value, name_from_utf16};
 
 use crate::convert::{FieldValue, double, thrown};
 
@@ -55,6 +56,27 @@ pub fn field_table() -> Vec<FieldRow> {
     FIELDS.iter().map(row).collect()
 }
 
+/// The defaults of what the facade reads itself.
+#[napi(object, object_from_js = false)]
+pub struct Defaults {
+    /// How many breakers a group holds.
+    pub max_keys: f64,
+    /// What the keys of a store begin with.
+    pub prefix: &'static str,
+    /// How long one admission, outcome or question waits for the store, in milliseconds.
+    pub store_timeout_ms: f64,
+}
+
+/// The defaults of what the facade reads itself.
+#[napi(catch_unwind)]
+pub const fn defaults() -> Defaults {
+    Defaults {
+        max_keys: double(CircuitBreakerGroup::DEFAULT_MAX_KEYS as u64),
+        prefix: Keys::DEFAULT_PREFIX,
+        store_timeout_ms: double(DEFAULT_TIMEOUT_MS),
+    }
+}
+
 /// Checks an option of the host by the core's rules. Throws `config_invalid`.
 #[napi(catch_unwind)]
 pub fn check_option(env: Env, value: FieldValue) -> Result<f64> {
@@ -74,4 +96,10 @@ pub fn check_name(env: Env, name: Utf16String) -> Result<()> {
 #[napi(catch_unwind)]
 pub fn show_text(text: String) -> String {
     Value::Text(&text).to_string()
+}
+
+/// A text with the user and password of each URL in it replaced.
+#[napi(catch_unwind)]
+pub fn without_credentials(text: String) -> String {
+    switchgear_core::without_credentials(&text).into_owned()
 }

@@ -5,7 +5,7 @@ use napi::bindgen_prelude::{Env, External, Result, Utf16String};
 use napi_derive::napi;
 use switchgear_core::config::HostOption;
 use switchgear_core::shared::{
-    ADMISSION_FIELDS, Answer, Ask, CallId, Control, Keys, PermitKind, Script, Settle, SharedOptions, SharedPermit, Step,
+    ADMISSION_FIELDS, Answer, Ask, CallId, Control, PermitKind, Script, Settle, SharedOptions, SharedPermit, Step,
 };
 use switchgear_core::{Naming, Settlement, State, Value, name_from_utf16, prefix_from_utf16, shared};
 use switchgear_lua::SCRIPTS;
@@ -33,12 +33,6 @@ const MALFORMED: u32 = 128;
 /// What stands for "unknown" or "none" where a number is wanted.
 const NONE: f64 = -1.0;
 
-/// The prefix of the keys when nobody says.
-#[napi(catch_unwind)]
-pub const fn default_prefix() -> &'static str {
-    Keys::DEFAULT_PREFIX
-}
-
 /// Checks the prefix of a store's keys. Throws `name_invalid`.
 #[napi(catch_unwind)]
 pub fn check_prefix(env: Env, prefix: Utf16String) -> Result<()> {
@@ -64,7 +58,7 @@ impl SharedConfig {
     }
 }
 
-/// One shared circuit as this process sees it. Not a class: a function that is handed a pointer costs half of a method.
+/// One shared circuit as this process sees it. Not a class: a function that is handed a pointer is cheaper to call than a method.
 pub struct Circuit {
     engine: shared::SharedCircuit,
     nonce: u64,

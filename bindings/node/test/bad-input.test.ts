@@ -1,4 +1,5 @@
 // Bad input: a clear error that names the field, the value and what is valid, before anything changes.
+import { runInNewContext } from "node:vm";
 import {
   CircuitBreaker,
   CircuitBreakerGroup,
@@ -108,6 +109,42 @@ describe.each(Object.entries(CONSTRUCTORS))("the policy of a %s", (_name, create
     expect(() => create(policy as never)).toThrow(ConfigError);
   });
 
+  test("one that is not plain: what it inherits would go unread", () => {
+    class Limits {
+      get failureThreshold() {
+        return 1;
+      }
+    }
+    const unread = [Object.create({ failureThreshold: 1 }), new Limits(), new Map(), Object.create(new Limits())];
+    for (const policy of [...unread, Object.create(Object.create(null))]) {
+      expect(() => create(policy as never)).toThrow(
+        expect.objectContaining({
+          code: "config_invalid",
+          field: "policy",
+          value: "an object that inherits from another",
+          message:
+            "`policy` must be a plain object, `{ ... }` with each option written out, got `an object that inherits from another`",
+        }),
+      );
+    }
+    const plain = [{}, Object.create(null), runInNewContext("({ openDurationMs: 5 })"), JSON.parse("{}")];
+    for (const policy of plain) expect(() => create(policy as never)).not.toThrow();
+  });
+
+  test("each option is read once", () => {
+    const reads: string[] = [];
+    const policy = {};
+    for (const [name, value] of Object.entries({ failureThreshold: 1, isFailure: () => true, observe: false })) {
+      const get = () => {
+        reads.push(name);
+        return value;
+      };
+      Object.defineProperty(policy, name, { enumerable: true, get });
+    }
+    create(policy as never);
+    expect(reads).toEqual(["failureThreshold", "isFailure", "observe"]);
+  });
+
   test("an unknown option: the error lists those there are", () => {
     for (const name of ["failurethreshold", "threshold", "failure_threshold", "__proto__", "constructor", ""]) {
       const policy = JSON.parse(`{"${name}": 1}`);
@@ -171,10 +208,10 @@ describe("a name that is no circuit", () => {
     ["a\udc00b", ", got one with a lone surrogate"],
     ["n".repeat(513), ", got 513 bytes"],
     ["\u20ac".repeat(171), ", got 513 bytes"],
-    [10_240, "`name` must be a string, got `10240`"],
-    [undefined, "`name` must be a string, got `undefined`"],
-    [null, "`name` must be a string, got `null`"],
-    [Symbol("c"), "`name` must be a string, got `a symbol`"],
+    [10_240, " must be a string, got `10240`"],
+    [undefined, " must be a string, got `undefined`"],
+    [null, " must be a string, got `null`"],
+    [Symbol("c"), " must be a string, got `a symbol`"],
   ];
 
   test.each(NAMES)("%o", (name, end) => {
@@ -224,6 +261,11 @@ describe("the options of a call", () => {
     [{ signal: {} }, "signal", "`signal` must be an AbortSignal, got `an object`"],
     [{ signal: new AbortController() }, "signal", "`signal` must be an AbortSignal, got `an object`"],
     ["fast", "options", "`options` must be an object, got `'fast'`"],
+    [
+      Object.create({ timeoutMs: 5 }),
+      "options",
+      "`options` must be a plain object, `{ ... }` with each option written out, got `an object that inherits from another`",
+    ],
     [null, "options", "`options` must be an object, got `null`"],
   ];
 

@@ -224,19 +224,67 @@ describe("fallbacks", () => {
 });
 
 describe("classification", () => {
-  test("isFailure: only `false` is neutral", async () => {
-    for (const [answer, counted] of [
-      [false, 0],
-      [true, 1],
-      [undefined, 1],
-      [0, 1],
-      [null, 1],
-    ] as const) {
-      const breaker = new CircuitBreaker("c", { isFailure: () => answer as never });
-      await expect(breaker.execute(fail)).rejects.toBe(boom);
-      expect(breaker.getSnapshot().failuresInWindow, String(answer)).toBe(counted);
-    }
+  test.each([
+    [false, false],
+    [undefined, false],
+    [null, false],
+    [0, false],
+    ["", false],
+    [Number.NaN, false],
+    [true, true],
+    [1, true],
+    ["no", true],
+    [{}, true],
+  ])("both classifiers take an answer as a condition does: %o", async (answer, counts) => {
+    const breaker = new CircuitBreaker("c", { isFailure: () => answer as boolean });
+    await expect(breaker.execute(fail)).rejects.toBe(boom);
+    breaker.recordFailure(boom);
+    expect(breaker.getSnapshot().failuresInWindow).toBe(counts ? 2 : 0);
+    const results = new CircuitBreaker("c", { isFailureResult: () => answer as boolean });
+    await expect(results.execute(succeed)).resolves.toBe("ok");
+    expect(results.getSnapshot().failuresInWindow).toBe(counts ? 1 : 0);
   });
+
+  test.each([
+    ["resolves", (answer: boolean) => Promise.resolve(answer)],
+    ["rejects", () => Promise.reject(new Error("the classifier is broken"))],
+    // biome-ignore lint/suspicious/noThenProperty: a thenable is as much of a promise here.
+    ["is a thenable", () => ({ then: (_: unknown, reject: (error: unknown) => void) => reject(boom) })],
+  ])(
+    "a classifier whose promise %s is one that throws: it counts, is said once, and ends nothing",
+    async (_, later) => {
+      const unhandled = vi.fn();
+      process.on("unhandledRejection", unhandled);
+      const warning = vi.spyOn(process, "emitWarning").mockImplementation(() => undefined);
+      try {
+        const classifiers = { isFailure: () => later(false) as never, isFailureResult: () => later(false) as never };
+        const breaker = new CircuitBreaker("c", classifiers);
+        for (let n = 0; n < 2; n++) {
+          await expect(breaker.execute(fail)).rejects.toBe(boom);
+          await expect(breaker.execute(succeed)).resolves.toBe("ok");
+        }
+        expect(breaker.getSnapshot().failuresInWindow).toBe(4);
+        const other = new CircuitBreaker("other", {
+          isFailureResult: classifiers.isFailureResult,
+          failureThreshold: 1,
+        });
+        expect(other.executeSync(() => "ok")).toBe("ok");
+        expect(() => other.acquire()).toThrow("last failure: a result that could not be classified");
+        await new Promise((resolve) => setImmediate(resolve));
+        expect(unhandled).not.toHaveBeenCalled();
+        const said = (option: string, circuit: string) =>
+          `\`${option}\` of circuit \`${circuit}\` must answer at once, it gave a promise: the call counts as a failure (reported once)`;
+        expect(warning.mock.calls.map(([text]) => text)).toEqual([
+          said("isFailure", "c"),
+          said("isFailureResult", "c"),
+          said("isFailureResult", "other"),
+        ]);
+      } finally {
+        warning.mockRestore();
+        process.off("unhandledRejection", unhandled);
+      }
+    },
+  );
 
   test("isFailureResult: the value counts and is still returned", async () => {
     const isFailureResult = (value: { status: number }) => value.status >= 500;
@@ -286,9 +334,19 @@ describe("classification", () => {
     const hang = () => new Promise(() => undefined);
     await expect(breaker.execute(hang, { timeoutMs: 5 })).rejects.toMatchObject({ timeoutMs: 5 });
     const strict = new CircuitBreaker("c", { timeoutMs: 5 });
-    const brief = () => new Promise((resolve) => setTimeout(resolve, 30));
-    await expect(strict.execute(brief, { timeoutMs: 60_000 })).resolves.toBeUndefined();
-    await expect(strict.execute(brief)).rejects.toMatchObject({ timeoutMs: 5 });
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    try {
+      const held = new Deferred();
+      const patient = strict.execute(() => held.promise, { timeoutMs: 60_000 });
+      const hasty = strict.execute(() => held.promise);
+      hasty.catch(() => undefined);
+      vi.advanceTimersByTime(59_999);
+      held.resolve("ok");
+      await expect(patient).resolves.toBe("ok");
+      await expect(hasty).rejects.toMatchObject({ timeoutMs: 5 });
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   test("a timeout or an abort leaves no listener on the caller's signal", async () => {
@@ -314,6 +372,7 @@ describe("the last failure", () => {
     [new Error("x".repeat(500)), `${"x".repeat(200)}...`],
     [new RangeError(""), "RangeError"],
     ["text", "text"],
+    [new Error("first\r\nsecond\tthird\0\u0085\u2028\u{1b}[2J\u2019s end"), "first second third [2J\u2019s end"],
     [null, "null"],
     [Object.create(null), "an error that cannot be shown"],
   ])("%o reads %o", async (error, text) => {

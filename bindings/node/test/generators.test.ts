@@ -222,20 +222,27 @@ describe("a guarded generator function", () => {
   });
 
   test("timeoutMs bounds each step, not the time its consumer takes", async () => {
-    const breaker = new CircuitBreaker("c", { timeoutMs: 20 });
-    const guarded = breaker.guard(async function* () {
-      yield 1;
-      yield 2;
-      await new Promise(() => undefined);
-      yield 3;
-    });
-    const generator = guarded();
-    await generator.next();
-    await new Promise((resolve) => setTimeout(resolve, 40));
-    expect(await generator.next()).toEqual({ done: false, value: 2 });
-    await expect(generator.next()).rejects.toMatchObject({ code: "call_timeout" });
-    expect(breaker.getSnapshot().failuresInWindow).toBe(1);
-    expect(await generator.next()).toEqual({ done: true, value: undefined });
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    try {
+      const breaker = new CircuitBreaker("c", { timeoutMs: 20 });
+      const generator = breaker.guard(async function* () {
+        yield 1;
+        yield 2;
+        await new Promise(() => undefined);
+        yield 3;
+      })();
+      await generator.next();
+      await vi.advanceTimersByTimeAsync(1000);
+      expect(await generator.next()).toEqual({ done: false, value: 2 });
+      const hanging = generator.next();
+      hanging.catch(() => undefined);
+      await vi.advanceTimersByTimeAsync(20);
+      await expect(hanging).rejects.toMatchObject({ code: "call_timeout" });
+      expect(breaker.getSnapshot().failuresInWindow).toBe(1);
+      expect(await generator.next()).toEqual({ done: true, value: undefined });
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   test("a signal that is aborted ends it neutrally", async () => {

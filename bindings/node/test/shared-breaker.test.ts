@@ -7,7 +7,7 @@ import { DistributedCircuitBreaker, DistributedCircuitBreakerGroup, RedisStore }
 import { describe, expect, test } from "vitest";
 import { runScript } from "./support/child";
 import { place } from "./support/stores";
-import { boom, fail, ManualClock, succeed } from "./support/time";
+import { boom, Deferred, fail, ManualClock, succeed } from "./support/time";
 
 const here = place();
 const clock = new ManualClock(1_700_000_000_000);
@@ -175,7 +175,7 @@ describe("round trips", () => {
     return [...sent];
   }
 
-  test("an admission is one, two around a half-open period; a success none while closed, a failure and a probe's end one", async () => {
+  test("an admission is one, two around a half-open period, refused or not; a success none while closed, a failure and a probe's end one", async () => {
     // The scripts are loaded first, by another circuit that goes through all of them.
     const policy = { failureThreshold: 2, openDurationMs: 1000 };
     const warm = fresh(policy);
@@ -191,7 +191,21 @@ describe("round trips", () => {
     expect(await commands(failing)).toEqual(["HMGET", "EVALSHA"]);
     expect(await commands(failing)).toEqual(["HMGET"]);
     clock.now += 1000;
-    expect(await commands(() => breaker.execute(succeed))).toEqual(["HMGET", "EVALSHA", "EVALSHA"]);
+    const running = new Deferred<void>();
+    const ended = new Deferred();
+    const probing = commands(() =>
+      breaker.execute(() => {
+        running.resolve();
+        return ended.promise;
+      }),
+    );
+    await running.promise;
+    // Meets the half-open period whose one slot is taken.
+    const met = sent.length;
+    await expect(breaker.execute(succeed)).rejects.toMatchObject({ code: "circuit_open", state: "half-open" });
+    expect(sent.splice(met)).toEqual(["HMGET", "EVALSHA"]);
+    ended.resolve("ok");
+    expect(await probing).toEqual(["HMGET", "EVALSHA", "EVALSHA"]);
     expect(await breaker.getState()).toBe("closed");
   });
 });
@@ -238,7 +252,9 @@ describe("groups", () => {
     const group = new DistributedCircuitBreakerGroup("g", store());
     expect(() => group.for("a\nb")).toThrow(expect.objectContaining({ code: "name_invalid" }));
     expect(() => group.for("k".repeat(512))).toThrow(expect.objectContaining({ code: "name_invalid" }));
-    expect(() => group.for(7 as unknown as string)).toThrow(expect.objectContaining({ field: "key" }));
+    const noText = { code: "name_invalid", message: "`key` must be a string, got `7`" };
+    expect(() => group.for(7 as unknown as string)).toThrow(expect.objectContaining(noText));
+    expect(() => new local.CircuitBreakerGroup().for(7 as unknown as string)).toThrow(expect.objectContaining(noText));
     expect(group.size).toBe(0);
   });
 });

@@ -1,39 +1,18 @@
-import {
-  type CallRules,
-  type CheckedCall,
-  checkedCall,
-  checkedFn,
-  checkedSyncCall,
-  countsAsFailure,
-  type Ending,
-  failureText,
-  type Outcome,
-  read,
-  recoverSync,
-  refused,
-  returned,
-  run,
-  runSync,
-  type Settle,
-  thrown,
-} from "./call";
+import { type CallRules, run, runSync, type Settle } from "./call";
+import { type CheckedCall, checkedCall, checkedFn, checkedSyncCall, NO_OPTIONS } from "./call-options";
+import { countsAsFailure, type Ending, type Outcome, returned, thrown } from "./classify";
 import { monotonicNow } from "./clock";
-import {
-  BREAKER_POLICY,
-  checkedName,
-  fieldValue,
-  type HostPolicy,
-  onlyOptions,
-  optionsObject,
-  readPolicy,
-} from "./config";
+import { BREAKER_POLICY, checkedName, fieldValue, type HostPolicy, optionsOf, readPolicy } from "./config";
 import { type CircuitOpenError, refusal } from "./error";
 import { callEvent, Emitter, EVENT_NAMES } from "./events";
+import { failureText } from "./failure-text";
+import { recoverSync, refused } from "./fallback";
 import { GuardedAsyncGenerator, GuardedGenerator, isAsyncGenerator, isGenerator } from "./generator";
 import { guardWith } from "./guard";
 import { type Denial, type Grant, isProbe, Machine, WITHOUT_PERMIT } from "./machine";
 import { FAILURE, type NativeConfig, type NativeTransition, RELEASE, SUCCESS } from "./native";
 import { SettleOnce } from "./permit";
+import { read } from "./stopwatch";
 import type {
   Awaitable,
   Breaker,
@@ -262,12 +241,7 @@ export class CircuitBreaker implements Breaker {
    * @throws {@link ConfigError} for the option; {@link TimeError} if the policy's clock fails
    */
   trip(o?: { forMs?: number }): void {
-    let forMs: unknown;
-    if (o !== undefined) {
-      const given = optionsObject("options", o);
-      onlyOptions(given, ["forMs"]);
-      forMs = given.forMs;
-    }
+    const forMs = o === undefined ? undefined : optionsOf("options", o, ["forMs"]).forMs;
     const field = forMs === undefined ? undefined : fieldValue("forMs", forMs);
     this.machine.control((core, now) => core.trip(now, field));
   }
@@ -393,7 +367,7 @@ export class CircuitBreaker implements Breaker {
   }
 
   private settleByHand(grant: Grant, outcome: Outcome, error: unknown): Settled {
-    const neutral = outcome === "failure" && error !== undefined && !countsAsFailure(error, this.host);
+    const neutral = outcome === "failure" && error !== undefined && !countsAsFailure(error, this.rules);
     const ending: Ending = { outcome: neutral ? "ignored" : outcome, error, durationMs: null, reason: null };
     const applied = this.count(grant, ending);
     this.tell(ending);
@@ -442,27 +416,26 @@ export class CircuitBreaker implements Breaker {
     this.preparedFor = epoch;
     const grant = this.machine.admit() as Grant;
     const settle = (ending: Ending) => this.settled(grant, ending);
-    const life = { call: NO_CALL, rules: this.rules, args: NO_ARGS };
+    const life = { call: NO_OPTIONS, rules: this.rules, args: NO_ARGS };
     this.running = (inner) =>
       isAsyncGenerator(inner)
         ? new GuardedAsyncGenerator(life, { inner, settle })
         : new GuardedGenerator(life, { inner, settle });
     this.onError = (error) => {
-      settle(thrown(error, NO_CALL, this.rules, null));
+      settle(thrown(error, NO_OPTIONS, this.rules, null));
       throw error;
     };
     // Where no success ever counts there is nothing to look at: the promise passes the value on by itself.
     this.onValue = this.machine.successIgnored
       ? undefined
       : (value) => {
-          if (!this.hot) settle(returned(value, this.host, null));
+          if (!this.hot) settle(returned(value, this.rules, null));
           return value;
         };
   }
 }
 
 const NO_ARGS: readonly unknown[] = [];
-const NO_CALL: CheckedCall = { fallback: undefined, fallbackOn: "refusal", signal: undefined, timeoutMs: undefined };
 
 function prepared(policy: unknown): PreparedPolicy {
   const { config, host } = readPolicy([policy], BREAKER_POLICY);

@@ -13,7 +13,7 @@ export interface HostPolicy {
 }
 
 /** A policy that was read: the core's part as one checked value, the host's part checked here. */
-export interface ReadPolicy<C> {
+interface ReadPolicy<C> {
   readonly config: C;
   readonly host: HostPolicy;
   /** The further host options that were given, unchecked. */
@@ -56,10 +56,8 @@ export function readPolicy<C>(layers: readonly unknown[], kind: PolicyKind<C>): 
   const fields: FieldValue[][] = [];
   for (const layer of layers) {
     if (layer === undefined) continue;
-    const options = optionsObject("policy", layer);
     const core: FieldValue[] = [];
-    for (const name of Object.keys(options)) {
-      const value = options[name];
+    for (const [name, value] of entriesOf("policy", layer)) {
       if (value === undefined) continue;
       if (hostOptions.includes(name)) given[name] = value;
       else if (coreNames().has(name) || kind.core.includes(name)) core.push(fieldValue(name, value));
@@ -78,22 +76,19 @@ export function readPolicy<C>(layers: readonly unknown[], kind: PolicyKind<C>): 
 }
 
 /**
- * An options argument: an object of any kind but an array.
+ * The options that an argument gives, each read once.
+ *
+ * @param what - the name of the argument
+ * @param valid - the options that the place takes
  * @throws {@link ConfigError}
  */
-export function optionsObject(what: string, options: unknown): Record<string, unknown> {
-  if (typeof options !== "object" || options === null || Array.isArray(options)) {
-    throw outOfRange(what, "an object", options);
+export function optionsOf(what: string, options: unknown, valid: readonly string[]): Record<string, unknown> {
+  const given: Record<string, unknown> = Object.create(null);
+  for (const [name, value] of entriesOf(what, options)) {
+    if (!valid.includes(name)) throw unknownOption(name, valid);
+    given[name] = value;
   }
-  return options as Record<string, unknown>;
-}
-
-/**
- * Refuses options that the place does not take.
- * @throws {@link ConfigError}
- */
-export function onlyOptions(options: object, valid: readonly string[]): void {
-  for (const name of Object.keys(options)) if (!valid.includes(name)) throw unknownOption(name, valid);
+  return given;
 }
 
 /**
@@ -125,15 +120,6 @@ export function checkedTimeout(name: string, value: unknown): number {
 export function checkedFunction<F>(name: string, value: unknown): F {
   if (typeof value !== "function") throw outOfRange(name, "a function", value);
   return value as F;
-}
-
-/**
- * A switch.
- * @throws {@link ConfigError}
- */
-export function checkedBoolean(name: string, value: unknown): boolean {
-  if (typeof value !== "boolean") throw outOfRange(name, "true or false", value);
-  return value;
 }
 
 /**
@@ -181,6 +167,33 @@ export function describe(value: unknown): string {
     default:
       return String(value);
   }
+}
+
+/** The own properties of an options argument, which must be plain: what it inherits would go unread, and unnoticed. */
+function entriesOf(what: string, options: unknown): [name: string, value: unknown][] {
+  if (typeof options !== "object" || options === null || Array.isArray(options)) {
+    throw outOfRange(what, "an object", options);
+  }
+  if (!isPlain(options)) {
+    const shown = "an object that inherits from another";
+    const valid = "a plain object, `{ ... }` with each option written out";
+    throw new ConfigError(`\`${what}\` must be ${valid}, got \`${shown}\``, what, shown);
+  }
+  return Object.entries(options);
+}
+
+/** Whether an object inherits nothing, or only what every object of some realm does. */
+function isPlain(object: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(object);
+  return (
+    prototype === null ||
+    (Object.hasOwn(prototype as object, "isPrototypeOf") && Object.getPrototypeOf(prototype) === null)
+  );
+}
+
+function checkedBoolean(name: string, value: unknown): boolean {
+  if (typeof value !== "boolean") throw outOfRange(name, "true or false", value);
+  return value;
 }
 
 function readHost(given: Record<string, unknown>): HostPolicy {

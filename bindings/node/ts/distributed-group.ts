@@ -1,4 +1,4 @@
-import { checkedName, checkedNumber, outOfRange, type PolicyKind, readPolicy } from "./config";
+import { checkedName, checkedNumber, type PolicyKind, readPolicy } from "./config";
 import {
   checkedStore,
   DistributedCircuitBreaker,
@@ -7,7 +7,8 @@ import {
   type SharedOptions,
 } from "./distributed";
 import { Emitter, EVENT_NAMES } from "./events";
-import { type NativeRecency, native } from "./native";
+import { Members } from "./members";
+import { native } from "./native";
 import type { SharedConfig } from "./native-shared";
 import type { RedisStore } from "./store";
 import type { CircuitBreakerPolicy, Events } from "./types";
@@ -28,11 +29,8 @@ export type SharedGroupOptions = CircuitBreakerPolicy &
  * called `name:key`.
  */
 export class DistributedCircuitBreakerGroup {
-  private readonly prepared: PreparedSharedPolicy;
   private readonly events = new Emitter<Events>(EVENT_NAMES);
-  private readonly recency: NativeRecency;
-  private readonly members = new Map<string, Member>();
-  private readonly bySlot: Member[] = [];
+  private readonly members: Members<DistributedCircuitBreaker>;
 
   /**
    * @param name - what the names of its circuits begin with
@@ -42,19 +40,20 @@ export class DistributedCircuitBreakerGroup {
    */
   constructor(
     readonly name: string,
-    private readonly store: RedisStore,
+    store: RedisStore,
     policy?: SharedGroupOptions,
   ) {
     checkedName(name);
     checkedStore(store);
     const { config, host, extra } = readPolicy([policy], GROUP_POLICY);
-    const { maxKeys = DEFAULT_MAX_KEYS } = extra;
-    this.recency = new (native().Recency)(checkedNumber("maxKeys", maxKeys));
-    this.prepared = new PreparedSharedPolicy(config, host, this.events, (breaker, closed) => {
-      const member = this.members.get(breaker.name);
-      // One that was given up may still be in use: its slot is another's by now.
-      if (member?.breaker === breaker) this.recency.note(member.slot, closed);
-    });
+    const maxKeys = extra.maxKeys === undefined ? native().defaults().maxKeys : checkedNumber("maxKeys", extra.maxKeys);
+    const prepared = new PreparedSharedPolicy(config, host, this.events, (breaker, closed) =>
+      this.members.note(breaker, closed),
+    );
+    this.members = new Members(
+      maxKeys,
+      (key) => new DistributedCircuitBreaker(`${name}:${key}`, store, prepared as object),
+    );
   }
 
   /** How many breakers the group holds. */
@@ -67,34 +66,17 @@ export class DistributedCircuitBreakerGroup {
    * @throws {@link NameError} if `name:key` cannot name a circuit
    */
   for(key: string): DistributedCircuitBreaker {
-    if (typeof key !== "string") throw outOfRange("key", "a text", key);
-    const circuit = `${this.name}:${key}`;
-    const known = this.members.get(circuit);
-    if (known !== undefined) {
-      this.recency.touch(known.slot);
-      return known.breaker;
-    }
-    const breaker = new DistributedCircuitBreaker(circuit, this.store, this.prepared as object);
-    const member = { breaker, slot: this.recency.insert() };
-    const given = this.bySlot[member.slot];
-    if (given !== undefined && this.recency.evicted()) this.members.delete(given.breaker.name);
-    this.bySlot[member.slot] = member;
-    this.members.set(circuit, member);
-    return breaker;
+    return this.members.for(key);
   }
 
   /** Gives up the breaker of a key; the circuit stays in the store. Whether the group held it. */
   delete(key: string): boolean {
-    const circuit = `${this.name}:${key}`;
-    const member = this.members.get(circuit);
-    if (member === undefined) return false;
-    this.recency.remove(member.slot);
-    return this.members.delete(circuit);
+    return this.members.delete(key);
   }
 
-  /** The breakers that the group holds. */
-  [Symbol.iterator](): Iterator<DistributedCircuitBreaker> {
-    return Array.from(this.members.values(), ({ breaker }) => breaker)[Symbol.iterator]();
+  /** The breakers that the group holds, the oldest first. */
+  [Symbol.iterator](): Generator<DistributedCircuitBreaker, void, undefined> {
+    return this.members[Symbol.iterator]();
   }
 
   /**
@@ -106,13 +88,5 @@ export class DistributedCircuitBreakerGroup {
     return this.events.on(event, fn);
   }
 }
-
-interface Member {
-  readonly breaker: DistributedCircuitBreaker;
-  readonly slot: number;
-}
-
-/** As many as a busy service has hosts to talk to; a breaker takes about a kilobyte. */
-const DEFAULT_MAX_KEYS = 1024;
 
 const GROUP_POLICY: PolicyKind<SharedConfig> = { ...SHARED_POLICY, host: ["maxKeys"] };

@@ -1,34 +1,17 @@
-import {
-  type CallRules,
-  type CheckedCall,
-  checkedCall,
-  checkedFn,
-  countsAsFailure,
-  type Ending,
-  failureText,
-  type Outcome,
-  read,
-  refused,
-  run,
-  type Settle,
-} from "./call";
-import {
-  checkedName,
-  describe,
-  fieldValue,
-  type HostPolicy,
-  onlyOptions,
-  optionsObject,
-  type PolicyKind,
-  readPolicy,
-} from "./config";
+import { type CallRules, run, type Settle } from "./call";
+import { type CheckedCall, checkedCall, checkedFn } from "./call-options";
+import { countsAsFailure, type Ending, type Outcome } from "./classify";
+import { checkedName, describe, fieldValue, type HostPolicy, optionsOf, type PolicyKind, readPolicy } from "./config";
 import { ConfigError, refusal, StoreError, StoreUnavailableError } from "./error";
 import { callEvent, Emitter, EVENT_NAMES } from "./events";
+import { failureText } from "./failure-text";
+import { refused } from "./fallback";
 import { guardWith } from "./guard";
 import { FAILURE, type FieldValue, type NativeTransition, native, RELEASE, SUCCESS } from "./native";
 import type { SharedConfig } from "./native-shared";
 import { type ControlOperation, SharedCircuit, type SharedSettlement } from "./shared";
 import { type Admission, Grant, NO_GRANT, type SharedPermit, SharedSettleOnce } from "./shared-permit";
+import { read } from "./stopwatch";
 import { type Connection, connectionOf, type RedisStore } from "./store";
 import type {
   Awaitable,
@@ -116,7 +99,7 @@ export class DistributedCircuitBreaker implements Breaker {
   };
 
   private readonly settleByHand = async (grant: Grant | null, outcome: Outcome, error: unknown): Promise<Settled> => {
-    const neutral = outcome === "failure" && error !== undefined && !countsAsFailure(error, this.host);
+    const neutral = outcome === "failure" && error !== undefined && !countsAsFailure(error, this.rules);
     return this.count(grant, { outcome: neutral ? "ignored" : outcome, error, durationMs: null, reason: null });
   };
 
@@ -281,12 +264,7 @@ export class DistributedCircuitBreaker implements Breaker {
    * @throws {@link ConfigError} for the option; {@link StoreUnavailableError}; {@link TimeError} if the clock fails
    */
   async trip(o?: { forMs?: number }): Promise<void> {
-    let forMs: unknown;
-    if (o !== undefined) {
-      const given = optionsObject("options", o);
-      onlyOptions(given, ["forMs"]);
-      forMs = given.forMs;
-    }
+    const forMs = o === undefined ? undefined : optionsOf("options", o, ["forMs"]).forMs;
     await this.control("trip", forMs === undefined ? undefined : fieldValue("forMs", forMs));
   }
 
@@ -406,8 +384,7 @@ export function checkedStore(store: unknown): Connection {
   throw new ConfigError(`\`store\` must be a RedisStore (new RedisStore(client)), got \`${shown}\``, "store", shown);
 }
 
-/** @internal */
-export function preparedShared(policy: unknown): PreparedSharedPolicy {
+function preparedShared(policy: unknown): PreparedSharedPolicy {
   const { config, host } = readPolicy([policy], SHARED_POLICY);
   return new PreparedSharedPolicy(config, host);
 }

@@ -3,23 +3,16 @@
  * early is neutral. What is timed is the time spent waiting for the generator, not the time its consumer takes.
  */
 
-import {
-  attempt,
-  beginning,
-  type CallRules,
-  type CheckedCall,
-  type Ending,
-  recover,
-  recoverSync,
-  returned,
-  type Settle,
-  since,
-  thrown,
-} from "./call";
+import { attempt } from "./attempt";
+import type { CallRules, Settle } from "./call";
+import type { CheckedCall } from "./call-options";
+import { type Ending, returned, thrown } from "./classify";
 import { describe } from "./config";
+import { recover, recoverSync } from "./fallback";
+import { beginning, since } from "./stopwatch";
 
 /** A generator that runs, and how its end is settled; one that a fallback gave is not. */
-export interface Running<I> {
+interface Running<I> {
   readonly inner: I;
   readonly settle: Settle | undefined;
 }
@@ -131,7 +124,7 @@ export class GuardedAsyncGenerator implements AsyncGenerator<unknown, unknown, u
       return this.recovered(error);
     }
     this.tookMs = total(this.tookMs, since(begun, rules.now));
-    if (result.done === true) await this.end(running, returned(result.value, rules.host, this.tookMs));
+    if (result.done === true) await this.end(running, returned(result.value, rules, this.tookMs));
     return result;
   }
 
@@ -236,7 +229,7 @@ export class GuardedGenerator implements Generator<unknown, unknown, unknown> {
       return this.recovered(error);
     }
     this.tookMs = total(this.tookMs, since(begun, rules.now));
-    if (result.done === true) this.end(running, returned(result.value, rules.host, this.tookMs));
+    if (result.done === true) this.end(running, returned(result.value, rules, this.tookMs));
     return result;
   }
 

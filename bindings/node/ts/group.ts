@@ -1,7 +1,8 @@
 import { CircuitBreaker, PreparedPolicy } from "./breaker";
 import { BREAKER_POLICY, checkedName, checkedNumber, readPolicy } from "./config";
 import { Emitter, EVENT_NAMES } from "./events";
-import { type NativeConfig, type NativeRecency, native } from "./native";
+import { Members } from "./members";
+import { type NativeConfig, native } from "./native";
 import type { CircuitBreakerPolicy, Events } from "./types";
 
 /** What a group takes beside the policy of its breakers. */
@@ -14,9 +15,6 @@ export interface GroupOptions {
    */
   maxKeys?: number;
 }
-
-/** More dependencies than most services have, in a few hundred kilobytes. */
-const DEFAULT_MAX_KEYS = 1024;
 
 /**
  * One breaker per key (host, tenant, route), of one policy.
@@ -31,16 +29,8 @@ const DEFAULT_MAX_KEYS = 1024;
  * ```
  */
 export class CircuitBreakerGroup {
-  private readonly prefix: string;
-  private readonly policy: PreparedPolicy;
   private readonly events = new Emitter<Events>(EVENT_NAMES);
-  private readonly recency: NativeRecency;
-  private readonly members = new Map<string, Member>();
-  /** By slot: whose it is, to know whom a new key takes it from. */
-  private readonly keys: string[] = [];
-  private readonly slots = new Map<CircuitBreaker, number>();
-  /** The slot used last: a key asked for over and over need not be moved to the front each time. */
-  private newest = NO_SLOT;
+  private readonly members: Members<CircuitBreaker>;
 
   /**
    * @param policy - how each breaker behaves, and `name` and `maxKeys` of the group
@@ -51,10 +41,12 @@ export class CircuitBreakerGroup {
       ...BREAKER_POLICY,
       host: ["name", "maxKeys"],
     });
-    this.prefix = extra.name === undefined ? "" : `${checkedName(extra.name)}:`;
-    const maxKeys = extra.maxKeys === undefined ? DEFAULT_MAX_KEYS : checkedNumber("maxKeys", extra.maxKeys);
-    this.recency = new (native().Recency)(maxKeys);
-    this.policy = new PreparedPolicy(config, host, this.events, (breaker, closed) => this.note(breaker, closed));
+    const prefix = extra.name === undefined ? "" : `${checkedName(extra.name)}:`;
+    const maxKeys = extra.maxKeys === undefined ? native().defaults().maxKeys : checkedNumber("maxKeys", extra.maxKeys);
+    const prepared = new PreparedPolicy(config, host, this.events, (breaker, closed) =>
+      this.members.note(breaker, closed),
+    );
+    this.members = new Members(maxKeys, (key) => new CircuitBreaker(prefix + key, prepared as CircuitBreakerPolicy));
   }
 
   /**
@@ -63,13 +55,7 @@ export class CircuitBreakerGroup {
    * @throws {@link NameError}
    */
   for(key: string): CircuitBreaker {
-    const member = this.members.get(key);
-    if (member === undefined) return this.add(key);
-    if (member.slot !== this.newest) {
-      this.recency.touch(member.slot);
-      this.newest = member.slot;
-    }
-    return member.breaker;
+    return this.members.for(key);
   }
 
   /** How many breakers there are. */
@@ -79,17 +65,12 @@ export class CircuitBreakerGroup {
 
   /** Forgets a key. Whether there was one. A breaker that somebody still holds goes on, on its own. */
   delete(key: string): boolean {
-    const member = this.members.get(key);
-    if (member === undefined) return false;
-    this.members.delete(key);
-    this.slots.delete(member.breaker);
-    this.recency.remove(member.slot);
-    return true;
+    return this.members.delete(key);
   }
 
   /** The breakers, the oldest first. */
-  *[Symbol.iterator](): Generator<CircuitBreaker, void, undefined> {
-    for (const { breaker } of this.members.values()) yield breaker;
+  [Symbol.iterator](): Generator<CircuitBreaker, void, undefined> {
+    return this.members[Symbol.iterator]();
   }
 
   /**
@@ -100,40 +81,4 @@ export class CircuitBreakerGroup {
   on<K extends keyof Events>(event: K, fn: (e: Events[K]) => void): () => void {
     return this.events.on(event, fn);
   }
-
-  private add(key: string): CircuitBreaker {
-    // First what can fail: a key that cannot name a circuit takes nobody's place.
-    const name = typeof key === "string" ? this.prefix + key : (checkedName(key) as never);
-    const breaker = new CircuitBreaker(name, this.policy as CircuitBreakerPolicy);
-    const slot = this.recency.insert();
-    if (this.recency.evicted()) this.evict(slot);
-    this.keys[slot] = key;
-    this.newest = slot;
-    this.slots.set(breaker, slot);
-    this.members.set(key, { breaker, slot });
-    return breaker;
-  }
-
-  private evict(slot: number): void {
-    const key = this.keys[slot] as string;
-    const evicted = this.members.get(key);
-    this.members.delete(key);
-    // It no longer has a say in who goes next.
-    if (evicted !== undefined) this.slots.delete(evicted.breaker);
-  }
-
-  private note(breaker: CircuitBreaker, closed: boolean): void {
-    const slot = this.slots.get(breaker);
-    if (slot === undefined) return;
-    this.recency.note(slot, closed);
-    // A change is a use, too: whoever was used last before it no longer is.
-    this.newest = slot;
-  }
 }
-
-interface Member {
-  readonly breaker: CircuitBreaker;
-  readonly slot: number;
-}
-
-const NO_SLOT = -1;

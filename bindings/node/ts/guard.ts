@@ -1,11 +1,14 @@
-import { type CallRules, type CheckedCall, isThenable, recover, recoverSync, type Settle } from "./call";
+import type { CallRules, Settle } from "./call";
+import type { CheckedCall } from "./call-options";
+import { recover, recoverSync } from "./fallback";
 import { GuardedAsyncGenerator, GuardedGenerator, iterated, type Life } from "./generator";
+import { isThenable } from "./thenable";
 import type { Awaitable, Refusal } from "./types";
 
 type AnyFunction = (...args: unknown[]) => unknown;
 
 /** The ways into a breaker that a guarded function needs. */
-export interface Ways {
+interface Ways {
   /** An async call. */
   enter(run: () => unknown, args: readonly unknown[]): Promise<unknown>;
   /** A call that is sync, or turns out to be async: then it gives a promise. */

@@ -4,8 +4,6 @@ import type { Snapshot } from "./types";
 
 declare module "./native" {
   interface Native {
-    /** The prefix of the keys when nobody says. */
-    defaultPrefix(): string;
     /** Throws with code `name_invalid` unless the text can be the prefix of a store's keys. */
     checkPrefix(prefix: string): void;
     /** Builds a configuration from layers, the outermost first; throws with code `config_invalid`. */
@@ -62,7 +60,7 @@ export type SharedConfig = { readonly __brand: "SharedConfig" };
 /** What is read of a circuit for an admission, field by field; null for one that is not there. */
 export type Fields = [string | null, string | null, string | null, string | null, string | null];
 
-/** The engine of one circuit, handed to functions: that costs half of a method call. */
+/** The engine of one circuit, handed to functions, which are cheaper to call than methods of a native class. */
 export type Engine = { readonly __brand: "Engine" };
 
 /** A command to send, and the ticket to hand its reply in with. */

@@ -15,8 +15,6 @@ export type NativeConfig = { readonly opaque?: never };
 export const REFUSED = 0;
 export const ALLOWED_CLOSED = 1;
 export const ALLOWED_PROBE = 2;
-export const ALLOWED_BYPASS = 3;
-export const STALE = 0;
 export const APPLIED = 1;
 /** Masks the low value. */
 export const ANSWER = 3;
@@ -31,7 +29,6 @@ export const HINTS = 8;
 export const NO_PERMIT = 0;
 export const CLOSED_PERMIT = ALLOWED_CLOSED;
 export const PROBE_PERMIT = ALLOWED_PROBE;
-export const BYPASS_PERMIT = ALLOWED_BYPASS;
 export const SUCCESS = 0;
 export const FAILURE = 1;
 export const RELEASE = 2;
@@ -111,6 +108,10 @@ export interface Native {
   checkOption(value: FieldValue): number;
   /** A text as an error shows it: in quotes, shortened, without the user and password of a URL. */
   showText(text: string): string;
+  /** A text with the user and password of each URL in it replaced. */
+  withoutCredentials(text: string): string;
+  /** The defaults of what a facade reads itself. */
+  defaults(): { maxKeys: number; prefix: string; storeTimeoutMs: number };
   /** Throws with code `name_invalid` unless the text can name a circuit. */
   checkName(name: string): void;
   Breaker: new (config: NativeConfig) => NativeBreaker;

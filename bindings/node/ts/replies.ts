@@ -1,7 +1,7 @@
 /** What comes back from a client, of whatever kind, made into what the engine takes: texts, integers, the words of an error. */
 
 import type { Fields } from "./native-shared";
-import { redact } from "./redact";
+import { withoutCredentials } from "./redact";
 
 /** Makes a reading of what a client made of it: some decode texts to Buffers. */
 export function isReading(reply: unknown): reply is Fields {
@@ -29,7 +29,7 @@ function parsed(item: unknown): number {
 /** What a client says went wrong, in words, without the user and password of a URL. */
 export function errorText(thrown: unknown): string {
   try {
-    return redact(words(thrown));
+    return withoutCredentials(words(thrown));
   } catch {
     return "an error that cannot be shown";
   }

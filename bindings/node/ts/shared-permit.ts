@@ -1,4 +1,4 @@
-import type { Outcome } from "./call";
+import type { Outcome } from "./classify";
 import type { StoreError } from "./error";
 import { GRANTED_PROBE } from "./native-shared";
 import type { Settled } from "./types";

@@ -40,9 +40,6 @@ export type SharedSettlement = "applied" | "stale";
 /** The manual operations. */
 export type ControlOperation = "reset" | "trip" | "forceOpen" | "disable";
 
-/** What a circuit tells its breaker. */
-export type OnTransition = (transition: NativeTransition) => void;
-
 export class SharedCircuit {
   private readonly engine: Engine;
   private readonly native = native();
@@ -60,7 +57,7 @@ export class SharedCircuit {
     private readonly connection: Connection,
     config: SharedConfig,
     private readonly clock: () => number,
-    private readonly onTransition: OnTransition,
+    private readonly onTransition: (transition: NativeTransition) => void,
   ) {
     checkedName(name);
     const { prefix, readsPrimary } = connection;

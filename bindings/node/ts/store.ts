@@ -2,7 +2,7 @@
 import { hostname } from "node:os";
 import { type RedisCommands, type Way, wayThrough } from "./clients";
 import { monotonicNow } from "./clock";
-import { checkedTimeout, describe, onlyOptions, optionsObject, outOfRange } from "./config";
+import { checkedTimeout, describe, optionsOf, outOfRange } from "./config";
 import { Deadlines } from "./deadlines";
 import { fromNative, NameError } from "./error";
 import { Emitter } from "./events";
@@ -115,18 +115,16 @@ export interface Connection extends Way {
   readonly events: Emitter<StoreEvents>;
 }
 
-/** A round trip in one data center takes about one millisecond: this is a store in trouble, and callers are waiting. */
-const DEFAULT_TIMEOUT_MS = 100;
+const STORE_OPTIONS = ["prefix", "timeoutMs", "clock", "instance"];
 
 function connect(client: unknown, options: unknown): Connection {
   const way = wayThrough(client);
-  const given = optionsObject("options", options);
-  onlyOptions(given, ["prefix", "timeoutMs", "clock", "instance"]);
-  const { prefix, timeoutMs, clock, instance } = given;
-  const ms = timeoutMs === undefined ? DEFAULT_TIMEOUT_MS : checkedTimeout("timeoutMs", timeoutMs);
+  const { prefix, timeoutMs, clock, instance } = optionsOf("options", options, STORE_OPTIONS);
+  const defaults = native().defaults();
+  const ms = timeoutMs === undefined ? defaults.storeTimeoutMs : checkedTimeout("timeoutMs", timeoutMs);
   return {
     ...way,
-    prefix: prefix === undefined ? native().defaultPrefix() : checkedPrefix(prefix),
+    prefix: prefix === undefined ? defaults.prefix : checkedPrefix(prefix),
     timeoutMs: ms,
     ...checkedClock(clock),
     instance: instance === undefined ? hostname() : checkedInstance(instance),

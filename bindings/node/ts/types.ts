@@ -90,14 +90,15 @@ export interface CircuitBreakerPolicy {
   /** Another name for {@link halfOpenMaxCalls}; give one of the two. */
   halfOpenMaxProbes?: number;
   /**
-   * Whether an error says that the dependency failed. `false`: it does not count, and is rethrown as it is. Any other
-   * answer, or a classifier that throws, counts.
+   * Whether an error says that the dependency failed; one that does not is rethrown as it is and counts nowhere. The
+   * answer is taken as a condition is: `false`, `undefined`, `null`, 0, `''` and `NaN` say no, all else says yes. It must
+   * come at once: a classifier that throws, or gives a promise, counts the call as a failure.
    * @defaultValue every error counts
    */
   isFailure?: (error: unknown) => boolean;
   /**
    * Whether a returned value says that the dependency failed (a 503 response, say). Such a value counts as a failure and
-   * is still returned. A classifier that throws counts as a failure too.
+   * is still returned. The answer is taken as that of {@link isFailure} is.
    * @defaultValue no value counts
    */
   // biome-ignore lint/suspicious/noExplicitAny: one breaker guards calls of many types, its classifier knows which.
@@ -121,7 +122,7 @@ export interface CircuitBreakerPolicy {
    */
   observe?: boolean;
   /**
-   * Whether a refusal carries a stack trace, which costs several microseconds.
+   * Whether a refusal carries a stack trace, which is most of what such a refusal costs.
    * @defaultValue `false`
    */
   refusalStack?: boolean;
@@ -214,7 +215,7 @@ export interface StateChange {
   at: number;
   /** The failures counted when a threshold tripped; else 0. */
   failures: number;
-  /** How long it will stay open, in milliseconds; null unless it opened. */
+  /** How long it will stay open, in milliseconds; null unless it opened, by itself or by `trip`. */
   openMs: number | null;
   /** Why. */
   reason: Reason;

@@ -1,0 +1,78 @@
+/** Whether the end of a call says that the dependency failed. */
+
+import { isOwnTimeout } from "./attempt";
+import type { CallRules } from "./call";
+import type { CheckedCall } from "./call-options";
+import { isThenable } from "./thenable";
+import { warn } from "./warn";
+
+/** How a call ended. `ignored` is neutral: cancelled, or an error that does not count. */
+export type Outcome = "success" | "failure" | "ignored";
+
+/** The end of a call as the circuit is told it. */
+export interface Ending {
+  readonly outcome: Outcome;
+  /** What was thrown; undefined if nothing was. */
+  readonly error: unknown;
+  /** How long it took; null if nobody measured. */
+  readonly durationMs: number | null;
+  /** Why a call that threw nothing counts as a failure. */
+  readonly reason: string | null;
+}
+
+/** How a call ended that threw. The caller's own signal decides first, whatever the error looks like. */
+export function thrown(error: unknown, call: CheckedCall, rules: CallRules, durationMs: number | null): Ending {
+  // Our own timeout counts, whatever `isFailure` thinks of it.
+  const neutral = !isOwnTimeout(error) && (call.signal?.aborted === true || !countsAsFailure(error, rules));
+  return { outcome: neutral ? "ignored" : "failure", error, durationMs, reason: null };
+}
+
+/** How a call ended that returned. */
+export function returned(value: unknown, rules: CallRules, durationMs: number | null): Ending {
+  const reason = faultOf(value, rules, durationMs);
+  return { outcome: reason === null ? "success" : "failure", error: undefined, durationMs, reason };
+}
+
+/** Whether an error says that the dependency failed. A classifier that gives no answer does not say otherwise. */
+export function countsAsFailure(error: unknown, rules: CallRules): boolean {
+  return rules.host.isFailure === undefined || (asked("isFailure", error, rules) ?? true);
+}
+
+function faultOf(value: unknown, rules: CallRules, durationMs: number | null): string | null {
+  const { isFailureResult, slowCallMs } = rules.host;
+  if (isFailureResult !== undefined) {
+    const answer = asked("isFailureResult", value, rules);
+    if (answer === undefined) return "a result that could not be classified";
+    if (answer) return "a result that counts as a failure";
+  }
+  return slowCallMs !== undefined && durationMs !== null && durationMs > slowCallMs
+    ? `slower than ${slowCallMs} ms`
+    : null;
+}
+
+type Classifier = "isFailure" | "isFailureResult";
+
+/** What a classifier answers, taken as a condition is; undefined for one that throws, or would answer later. */
+function asked(option: Classifier, about: unknown, rules: CallRules): boolean | undefined {
+  try {
+    const answer: unknown = rules.host[option]?.(about);
+    if (!isThenable(answer)) return Boolean(answer);
+    // Nobody waits for it: its rejection must not end the process.
+    Promise.resolve(answer).catch(() => undefined);
+  } catch {
+    return undefined;
+  }
+  warnOnce(option, rules);
+  return undefined;
+}
+
+/** By breaker: which of its classifiers were told to answer later. */
+const warned = new WeakMap<CallRules, Set<Classifier>>();
+
+function warnOnce(option: Classifier, rules: CallRules): void {
+  const told = warned.get(rules) ?? new Set();
+  if (told.has(option)) return;
+  warned.set(rules, told.add(option));
+  const text = `\`${option}\` of circuit \`${rules.circuit}\` must answer at once, it gave a promise: the call counts as a failure`;
+  warn(`${text} (reported once)`, "switchgear_classifier");
+}
