@@ -9,6 +9,7 @@ import {
   NameError,
   TimeError,
 } from "switchgear";
+import { DistributedCircuitBreaker, DistributedCircuitBreakerGroup, RedisStore } from "switchgear/redis";
 import { describe, expect, test, vi } from "vitest";
 // The door through which a framework's module hands in its defaults; no entry of the package opens it.
 import { PreparedPolicy } from "../../../dist/breaker.js";
@@ -24,6 +25,7 @@ const CONSTRUCTORS: Record<string, (policy: never) => unknown> = {
 
 const COUNT = "an integer from 1 to 1000000";
 const DURATION = "an integer from 1 to 3155760000000 (milliseconds)";
+const TIMER = "an integer from 1 to 2147483647 (milliseconds)";
 
 /** Policies that cannot be taken: field, value as shown, message. */
 const POLICIES: [policy: unknown, field: string, value: string | null, message: string][] = [
@@ -52,7 +54,12 @@ const POLICIES: [policy: unknown, field: string, value: string | null, message: 
     "an object",
     `\`failureThreshold\` must be ${COUNT}, got \`an object\``,
   ],
-  [{ openDurationMs: Infinity }, "openDurationMs", "inf", `\`openDurationMs\` must be ${DURATION}, got \`inf\``],
+  [
+    { openDurationMs: Infinity },
+    "openDurationMs",
+    "Infinity",
+    `\`openDurationMs\` must be ${DURATION}, got \`Infinity\``,
+  ],
   [
     { windowMs: 3_155_760_000_001 },
     "windowMs",
@@ -85,13 +92,8 @@ const POLICIES: [policy: unknown, field: string, value: string | null, message: 
   [{ isFailure: "always" }, "isFailure", "'always'", "`isFailure` must be a function, got `'always'`"],
   [{ isFailureResult: 1 }, "isFailureResult", "1", "`isFailureResult` must be a function, got `1`"],
   [{ slowCallMs: 0 }, "slowCallMs", "0", `\`slowCallMs\` must be ${DURATION}, got \`0\``],
-  [{ timeoutMs: "1s" }, "timeoutMs", "'1s'", `\`timeoutMs\` must be ${DURATION}, got \`'1s'\``],
-  [
-    { timeoutMs: 2_147_483_648 },
-    "timeoutMs",
-    "2147483648",
-    "`timeoutMs` must be at most 2147483647 (the longest timer), got `2147483648`",
-  ],
+  [{ timeoutMs: "1s" }, "timeoutMs", "'1s'", `\`timeoutMs\` must be ${TIMER}, got \`'1s'\``],
+  [{ timeoutMs: 2_147_483_648 }, "timeoutMs", "2147483648", `\`timeoutMs\` must be ${TIMER}, got \`2147483648\``],
   [{ observe: 1 }, "observe", "1", "`observe` must be true or false, got `1`"],
   [{ refusalStack: "yes" }, "refusalStack", "'yes'", "`refusalStack` must be true or false, got `'yes'`"],
   [{ clock: 5 }, "clock", "5", "`clock` must be a function, got `5`"],
@@ -254,8 +256,8 @@ describe("a function that is no function", () => {
 describe("the options of a call", () => {
   const OPTIONS: [options: unknown, field: string, message: string][] = [
     [{ timeout: 5 }, "timeout", "`timeout` is not an option; valid are fallback, fallbackOn, signal, timeoutMs"],
-    [{ timeoutMs: 0 }, "timeoutMs", `\`timeoutMs\` must be ${DURATION}, got \`0\``],
-    [{ timeoutMs: null }, "timeoutMs", `\`timeoutMs\` must be ${DURATION}, got \`null\``],
+    [{ timeoutMs: 0 }, "timeoutMs", `\`timeoutMs\` must be ${TIMER}, got \`0\``],
+    [{ timeoutMs: null }, "timeoutMs", `\`timeoutMs\` must be ${TIMER}, got \`null\``],
     [{ fallback: "cached" }, "fallback", "`fallback` must be a function, got `'cached'`"],
     [{ fallbackOn: "error" }, "fallbackOn", "`fallbackOn` must be 'refusal' or 'failure', got `'error'`"],
     [{ signal: {} }, "signal", "`signal` must be an AbortSignal, got `an object`"],
@@ -440,15 +442,48 @@ describe("a time that is none", () => {
   });
 
   test("a clock that throws is the caller's error, too", async () => {
+    let broken = false;
     const breaker = new CircuitBreaker("c", {
       clock: () => {
-        throw boom;
+        if (broken) throw boom;
+        return 0;
       },
     });
+    broken = true;
     expect(() => breaker.trip()).toThrow(boom);
     await expect(breaker.execute(succeed)).resolves.toBe("ok");
   });
+
+  describe("is found out when the clock is given, not by a call that counts nothing", () => {
+    const WITH_CLOCK: [what: string, make: (clock: () => number) => unknown][] = [
+      ["a breaker", (clock) => new CircuitBreaker("c", { clock })],
+      ["a group", (clock) => new CircuitBreakerGroup({ clock })],
+      ["a store", (clock) => new RedisStore(NOWHERE, { clock })],
+      ["a shared breaker", (clock) => new DistributedCircuitBreaker("c", new RedisStore(NOWHERE), { clock })],
+      [
+        "a group of shared breakers",
+        (clock) => new DistributedCircuitBreakerGroup("c", new RedisStore(NOWHERE), { clock }),
+      ],
+    ];
+
+    test.each(WITH_CLOCK)("of %s", (_what, make) => {
+      for (const reading of [...TIMES, ...OTHERS]) {
+        expect(() => make(() => reading as number)).toThrow(TimeError);
+        expect(() => make(() => reading as number)).toThrow("`now` must be an integer");
+      }
+      const throwing = () => {
+        throw boom;
+      };
+      expect(() => make(throwing)).toThrow(boom);
+      const reads = vi.fn(() => 2 ** 52);
+      make(reads);
+      expect(reads).toHaveBeenCalledTimes(1);
+    });
+  });
 });
+
+/** A client that is never asked anything. */
+const NOWHERE = { command: () => Promise.reject(new Error("asked")) };
 
 function callsAt(
   state: CircuitBreakerState,

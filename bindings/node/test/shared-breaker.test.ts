@@ -312,6 +312,6 @@ test("what a store's outage leaves behind is a refusal like any other for HTTP f
   const breaker = new DistributedCircuitBreaker("http", new RedisStore(gone));
   const error = await breaker.execute(succeed).catch((thrown) => thrown);
   expect(error).toBeInstanceOf(StoreUnavailableError);
-  expect(error).toMatchObject({ status: 503, statusCode: 503, circuit: "http", retryable: false });
-  expect(error.message).toBe("the store of circuit `http` did not answer");
+  expect(error).toMatchObject({ status: 503, statusCode: 503, circuit: "http", retryable: false, expose: false });
+  expect(error.message).toBe("the store of circuit `http` did not answer: Connection is closed.");
 });

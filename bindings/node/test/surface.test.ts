@@ -1,6 +1,8 @@
 // The surface of the package: what it exports, what its errors carry, and that there is one of each.
-import { readFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import * as esm from "switchgear";
@@ -79,6 +81,27 @@ describe("the package", () => {
     expect(new CircuitBreaker("c").getState()).toBe("closed");
   });
 
+  test("where there is no native module, it says for which platform, and which ones there are", () => {
+    const held = readdirSync(join(ROOT, "dist")).filter((file) => file.endsWith(".node"));
+    expect(loadedOn("sunos")).toBe(
+      `switchgear: no native module for sunos-${process.arch}; this package holds ${held.join(", ")}`,
+    );
+    // A module that is there and does not load: what the system says of it is told.
+    const broken = mkdtempSync(join(tmpdir(), "switchgear-load-"));
+    try {
+      for (const file of ["load.js", "native.js"]) copyFileSync(join(ROOT, "dist", file), join(broken, file));
+      const file = `switchgear.${process.platform}-${process.arch}.node`;
+      writeFileSync(join(broken, file), "no module");
+      expect(loadedOn(process.platform, broken)).toMatch(
+        new RegExp(
+          `^switchgear: Node v\\S+ on \\S+ \\(.*glibc.*\\) cannot load ${file}: .+; this package holds ${file}$`,
+        ),
+      );
+    } finally {
+      rmSync(broken, { recursive: true, force: true });
+    }
+  });
+
   test("a default in the documentation is the core's", () => {
     const types = readFileSync(join(ROOT, "bindings/node/ts/types.ts"), "utf8");
     for (const { name, default: value } of native().fieldTable()) {
@@ -125,7 +148,10 @@ describe("errors", () => {
     expect(new StoreUnavailableError("c", "gone")).toMatchObject({
       status: 503,
       statusCode: 503,
+      expose: false,
+      headers: {},
       retryable: false,
+      retryAfterMs: null,
       cause: "gone",
     });
   });
@@ -148,7 +174,44 @@ describe("errors", () => {
   test("an unknown wait has no header", () => {
     const error = new CircuitOpenError({ ...REFUSAL, retryAfterMs: null });
     expect(error.headers).toEqual({});
-    expect(error.message).toBe("circuit `billing` is open (last failure: ECONNREFUSED)");
+    expect(error.message).toBe("circuit `billing` is open (forced) (last failure: ECONNREFUSED)");
+    const held = new CircuitBreaker("mail");
+    held.forceOpen();
+    expect(() => held.acquire()).toThrow(/^circuit `mail` is open \(forced\)$/);
+  });
+
+  test("that a store did not answer says why, where the words are the store's", () => {
+    const message = (cause: unknown) => new StoreUnavailableError("c", cause).message;
+    expect(message(new StoreError("no answer within 100 ms"))).toBe(
+      "the store of circuit `c` did not answer: no answer within 100 ms",
+    );
+    // Anybody else's words may hold a password.
+    expect(message(new Error("redis://me:secret@host"))).toBe("the store of circuit `c` did not answer");
+  });
+
+  test("each says in JSON what it is, and nothing of the inside of its cause", () => {
+    const secret = Object.assign(new StoreError("LOADING"), { command: { args: ["secret"] } });
+    const { message } = new StoreUnavailableError("c", secret);
+    const told = (error: Error) => JSON.parse(JSON.stringify(error));
+    expect(told(new StoreUnavailableError("c", secret))).toEqual({
+      name: "StoreUnavailableError",
+      code: "store_unavailable",
+      message,
+      circuit: "c",
+      retryAfterMs: null,
+    });
+    expect(told(secret)).toEqual({ name: "StoreError", code: "store_error", message: "LOADING" });
+    expect(told(new CallTimeoutError("c", 5))).toMatchObject({ code: "call_timeout", circuit: "c", timeoutMs: 5 });
+    expect(told(new ConfigError("`a` must be b, got `c`", "a", "c"))).toEqual({
+      name: "ConfigError",
+      code: "config_invalid",
+      message: "`a` must be b, got `c`",
+      field: "a",
+      value: "c",
+    });
+    for (const [error, name] of ERRORS) {
+      expect(told(error)).toMatchObject({ name, code: error.code, message: error.message });
+    }
   });
 
   test("a refusal survives structuredClone as an error, and JSON whole", () => {
@@ -205,6 +268,13 @@ describe("the machine alone", () => {
     expect(() => new CircuitBreakerState({ timeoutMs: -5 })).toThrow(ConfigError);
   });
 });
+
+/** What loading says in a process that takes itself for one of another platform. */
+function loadedOn(platform: string, folder = join(ROOT, "dist")): string {
+  const code = `Object.defineProperty(process, "platform", { value: "${platform}" });
+    try { require(${JSON.stringify(join(folder, "load.js"))}); } catch (error) { console.log(error.message); }`;
+  return execFileSync(process.execPath, ["-e", code], { encoding: "utf8" }).trim();
+}
 
 function thrownBy(call: () => unknown): unknown {
   try {

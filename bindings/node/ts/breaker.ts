@@ -1,7 +1,7 @@
 import { type CallRules, run, runSync, type Settle } from "./call";
 import { type CheckedCall, checkedCall, checkedFn, checkedSyncCall, NO_OPTIONS } from "./call-options";
 import { countsAsFailure, type Ending, type Outcome, returned, thrown } from "./classify";
-import { monotonicNow } from "./clock";
+import { checkClock, monotonicNow } from "./clock";
 import { BREAKER_POLICY, checkedName, fieldValue, type HostPolicy, optionsOf, readPolicy } from "./config";
 import { type CircuitOpenError, refusal } from "./error";
 import { callEvent, Emitter, EVENT_NAMES } from "./events";
@@ -19,15 +19,20 @@ import type {
   CallOptions,
   CircuitBreakerPolicy,
   Events,
+  Guarded,
+  GuardOptions,
+  InterruptedCall,
   Permit,
   Settled,
   Snapshot,
   State,
+  SyncCallOptions,
 } from "./types";
 import { warn } from "./warn";
 
 /**
- * A policy that was read already, and whom its breakers report to: how a group makes its members.
+ * A policy that was read already, and whom its breakers report to: how a group makes its members. Its clock is tried here,
+ * so once for all of them.
  */
 export class PreparedPolicy {
   constructor(
@@ -35,7 +40,9 @@ export class PreparedPolicy {
     readonly host: HostPolicy,
     readonly outer?: Emitter,
     readonly closedChanged?: (breaker: CircuitBreaker, closed: boolean) => void,
-  ) {}
+  ) {
+    checkClock(host.clock);
+  }
 }
 
 /**
@@ -73,7 +80,8 @@ export class CircuitBreaker implements Breaker {
   /**
    * @param name - the circuit's name: 1 to 512 bytes of UTF-8 without control characters
    * @param policy - how it behaves; every option has a default
-   * @throws {@link NameError}; {@link ConfigError} naming the option, the value and what is valid
+   * @throws {@link NameError}; {@link ConfigError} naming the option, the value and what is valid; {@link TimeError} if
+   * the policy's clock gives no time
    */
   constructor(name: string, policy?: CircuitBreakerPolicy) {
     this.name = checkedName(name);
@@ -110,9 +118,16 @@ export class CircuitBreaker implements Breaker {
    * @throws the function's own error; {@link CircuitOpenError} if it was refused; {@link CallTimeoutError};
    * {@link ConfigError} for the options; {@link TimeError} if the policy's clock fails. All as rejections.
    */
-  execute<T>(fn: (signal?: AbortSignal) => Awaitable<T>, options?: CallOptions<T>): Promise<T> {
+  execute<T, F = T>(
+    fn: (signal: AbortSignal) => Awaitable<T>,
+    options: CallOptions<F> & InterruptedCall,
+  ): Promise<T | F>;
+  // Twice, for in a union with `undefined` the compiler does not see which of the two kinds of fallback a literal has.
+  execute<T, F = T>(fn: (signal?: AbortSignal) => Awaitable<T>, options: CallOptions<F>): Promise<T | F>;
+  execute<T, F = T>(fn: (signal?: AbortSignal) => Awaitable<T>, options?: CallOptions<F>): Promise<T | F>;
+  execute(fn: (signal: never) => unknown, options?: CallOptions<unknown>): Promise<unknown> {
     if (options === undefined && this.hot && this.loudness.calls === 0 && typeof fn === "function")
-      return this.runHot(fn);
+      return this.runHot(fn as Interruptible);
     let call: CheckedCall;
     try {
       checkedFn(fn);
@@ -120,7 +135,7 @@ export class CircuitBreaker implements Breaker {
     } catch (error) {
       return Promise.reject(error);
     }
-    return this.enter(fn, call) as Promise<T>;
+    return this.enter(fn as Interruptible, call);
   }
 
   /**
@@ -129,7 +144,9 @@ export class CircuitBreaker implements Breaker {
    * @throws the function's own error; {@link CircuitOpenError} if it was refused; TypeError if what it gives has to be
    * awaited: use {@link execute}; {@link ConfigError}; {@link TimeError}
    */
-  executeSync<T>(fn: () => T, options?: Pick<CallOptions<T>, "fallback" | "fallbackOn">): T {
+  executeSync<T, F = T>(fn: () => T, options: SyncCallOptions<F>): T | F;
+  executeSync<T, F = T>(fn: () => T, options?: SyncCallOptions<F>): T | F;
+  executeSync(fn: () => unknown, options?: SyncCallOptions<unknown>): unknown {
     checkedFn(fn);
     if (Object.prototype.toString.call(fn) === "[object AsyncFunction]") throw awaitableGiven(this.name);
     return this.enterSync(fn, checkedSyncCall(options), NO_ARGS, (value, settle) => {
@@ -138,7 +155,7 @@ export class CircuitBreaker implements Breaker {
       // Nobody will ever see this promise: its rejection must not end the process.
       if (value instanceof Promise) value.catch(() => undefined);
       throw error;
-    }) as T;
+    });
   }
 
   /**
@@ -150,7 +167,15 @@ export class CircuitBreaker implements Breaker {
    *
    * @throws {@link ConfigError}; TypeError if `fn` is no function
    */
-  guard<A extends unknown[], R>(fn: (...args: A) => R, options?: CallOptions<Awaited<R>, A>): (...args: A) => R {
+  guard<A extends unknown[], R, F = never>(
+    fn: (...args: A) => R,
+    options: GuardOptions<F, A>,
+  ): (...args: A) => Guarded<R, F>;
+  guard<A extends unknown[], R, F = never>(
+    fn: (...args: A) => R,
+    options?: GuardOptions<F, A>,
+  ): (...args: A) => Guarded<R, F>;
+  guard(fn: (...args: never[]) => unknown, options?: GuardOptions<unknown, never>): (...args: never[]) => unknown {
     checkedFn(fn);
     const call = checkedCall(options, this.host);
     return guardWith(fn as (...args: unknown[]) => unknown, call, this.rules, {
@@ -158,7 +183,7 @@ export class CircuitBreaker implements Breaker {
       enterSync: (run, args) =>
         this.enterSync(run, call, args, (value, settle, begun) => this.followed(value, call, settle, args, begun)),
       admit: () => this.admitOrObserve(),
-    }) as (...args: A) => R;
+    });
   }
 
   /**
@@ -274,21 +299,21 @@ export class CircuitBreaker implements Breaker {
   }
 
   /** The healthy path. Not an `async` function: that would cost a promise and two turns more. */
-  private runHot<T>(fn: () => Awaitable<T>): Promise<T> {
+  private runHot(fn: () => unknown): Promise<unknown> {
     // Now, for the function itself may end the period that the call was admitted in.
     const { onValue, onError, running } = this;
     let result: unknown;
     try {
       result = fn();
     } catch (error) {
-      return threw(error, onError) as Promise<T>;
+      return threw(error, onError);
     }
     if (result instanceof Promise && result.constructor === Promise) {
-      return result.then(onValue, onError) as Promise<T>;
+      return result.then(onValue, onError);
     }
-    if (isAsyncGenerator(result) || isGenerator(result)) return Promise.resolve(running(result) as T);
+    if (isAsyncGenerator(result) || isGenerator(result)) return Promise.resolve(running(result));
     // A subclass, another realm's promise, a lazy thenable, or no promise at all. Resolving calls a `then` once.
-    return Promise.resolve(result).then(onValue, onError) as Promise<T>;
+    return Promise.resolve(result).then(onValue, onError);
   }
 
   /** A call whose options are checked. */
@@ -434,6 +459,9 @@ export class CircuitBreaker implements Breaker {
         };
   }
 }
+
+/** A function as it is called, whatever its overload says of the signal. */
+type Interruptible = (signal?: AbortSignal) => unknown;
 
 const NO_ARGS: readonly unknown[] = [];
 

@@ -1,7 +1,27 @@
+import { fromNative } from "./error";
+import { native } from "./native";
+
 /**
  * The host's monotonic clock, anchored once to the wall clock: it reads as whole epoch milliseconds, and a wall clock that
  * is set back or ahead while the process runs neither prolongs nor shortens anything.
  */
 export function monotonicNow(): number {
   return Math.floor(performance.timeOrigin + performance.now());
+}
+
+/**
+ * Reads a clock that was given, once, and throws the reading away: one that never works would otherwise be found out by
+ * the first call only, or never where a healthy call reads no clock.
+ * @throws {@link TimeError}, or what the clock throws
+ */
+export function checkClock(clock: (() => number) | undefined): void {
+  if (clock === undefined) return;
+  const now = clock();
+  try {
+    // The core knows what a time is: any of its operations says so.
+    const core = native();
+    new core.Breaker(new core.Config([])).snapshot(now);
+  } catch (error) {
+    throw fromNative(error);
+  }
 }

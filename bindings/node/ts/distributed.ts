@@ -1,6 +1,7 @@
 import { type CallRules, run, type Settle } from "./call";
 import { type CheckedCall, checkedCall, checkedFn } from "./call-options";
 import { countsAsFailure, type Ending, type Outcome } from "./classify";
+import { checkClock } from "./clock";
 import { checkedName, describe, fieldValue, type HostPolicy, optionsOf, type PolicyKind, readPolicy } from "./config";
 import { ConfigError, refusal, StoreError, StoreUnavailableError } from "./error";
 import { callEvent, Emitter, EVENT_NAMES } from "./events";
@@ -19,6 +20,8 @@ import type {
   CallOptions,
   CircuitBreakerPolicy,
   Events,
+  GuardOptions,
+  InterruptedCall,
   Refusal,
   Settled,
   Snapshot,
@@ -32,18 +35,19 @@ export interface SharedOptions {
    * `fail-open`, the call goes ahead unguarded and its outcome counts nowhere.
    * @defaultValue `'fail-closed'`
    */
-  onStoreFailure?: "fail-closed" | "fail-open";
+  onStoreFailure?: "fail-closed" | "fail-open" | undefined;
   /**
    * How long an idle circuit is remembered, in milliseconds; at least twice the longest duration of the policy plus
    * 60 000, so that an idle open circuit comes back through a probe. A circuit that an operator holds open or has
    * switched off is remembered until he changes his mind.
    * @defaultValue 86 400 000 (24 hours), or the least that is valid where that is more
    */
-  idleTtlMs?: number;
+  idleTtlMs?: number | undefined;
 }
 
 /**
- * A policy that was read already, and whom its breakers report to: how a group makes its members.
+ * A policy that was read already, and whom its breakers report to: how a group makes its members. Its clock is tried here,
+ * so once for all of them.
  * @internal
  */
 export class PreparedSharedPolicy {
@@ -52,7 +56,9 @@ export class PreparedSharedPolicy {
     readonly host: HostPolicy,
     readonly outer?: Emitter,
     readonly closedChanged?: (breaker: DistributedCircuitBreaker, closed: boolean) => void,
-  ) {}
+  ) {
+    checkClock(host.clock);
+  }
 }
 
 /**
@@ -116,7 +122,8 @@ export class DistributedCircuitBreaker implements Breaker {
    * @param name - the circuit's name, the same in the whole fleet: 1 to 512 bytes of UTF-8 without control characters
    * @param store - where the circuit is kept
    * @param policy - how it behaves; every option has a default. `clock` replaces the store's clock for this circuit.
-   * @throws {@link NameError}; {@link ConfigError} naming the option, the value and what is valid
+   * @throws {@link NameError}; {@link ConfigError} naming the option, the value and what is valid; {@link TimeError} if
+   * the policy's clock gives no time
    */
   constructor(name: string, store: RedisStore, policy?: CircuitBreakerPolicy & SharedOptions) {
     this.name = checkedName(name);
@@ -154,7 +161,14 @@ export class DistributedCircuitBreaker implements Breaker {
    * store did not answer under `fail-closed`; {@link CallTimeoutError}; {@link ConfigError} for the options;
    * {@link TimeError} if the clock fails. All as rejections. A store that does not take the outcome hides nothing of it.
    */
-  execute<T>(fn: (signal?: AbortSignal) => Awaitable<T>, options?: CallOptions<T>): Promise<T> {
+  execute<T, F = T>(
+    fn: (signal: AbortSignal) => Awaitable<T>,
+    options: CallOptions<F> & InterruptedCall,
+  ): Promise<T | F>;
+  // Twice, for in a union with `undefined` the compiler does not see which of the two kinds of fallback a literal has.
+  execute<T, F = T>(fn: (signal?: AbortSignal) => Awaitable<T>, options: CallOptions<F>): Promise<T | F>;
+  execute<T, F = T>(fn: (signal?: AbortSignal) => Awaitable<T>, options?: CallOptions<F>): Promise<T | F>;
+  execute(fn: (signal: never) => unknown, options?: CallOptions<unknown>): Promise<unknown> {
     let call: CheckedCall;
     try {
       checkedFn(fn);
@@ -162,7 +176,7 @@ export class DistributedCircuitBreaker implements Breaker {
     } catch (error) {
       return Promise.reject(error);
     }
-    return this.enter(fn, call, NO_ARGS) as Promise<T>;
+    return this.enter(fn as Interruptible, call, NO_ARGS);
   }
 
   /**
@@ -174,13 +188,17 @@ export class DistributedCircuitBreaker implements Breaker {
    */
   guard<A extends unknown[], R extends AsyncGenerator>(
     fn: (...args: A) => R,
-    options?: CallOptions<Awaited<R>, A>,
+    options?: GuardOptions<unknown, A>,
   ): (...args: A) => R;
-  guard<A extends unknown[], R>(
+  guard<A extends unknown[], R, F = never>(
     fn: (...args: A) => R,
-    options?: CallOptions<Awaited<R>, A>,
-  ): (...args: A) => Promise<Awaited<R>>;
-  guard(fn: (...args: never[]) => unknown, options?: CallOptions<never, never>): (...args: never[]) => unknown {
+    options: GuardOptions<F, A>,
+  ): (...args: A) => Promise<Awaited<R> | Awaited<F>>;
+  guard<A extends unknown[], R, F = never>(
+    fn: (...args: A) => R,
+    options?: GuardOptions<F, A>,
+  ): (...args: A) => Promise<Awaited<R> | Awaited<F>>;
+  guard(fn: (...args: never[]) => unknown, options?: GuardOptions<unknown, never>): (...args: never[]) => unknown {
     checkedFn(fn);
     if (Object.prototype.toString.call(fn) === "[object GeneratorFunction]") {
       throw new TypeError(`a shared circuit (\`${this.name}\`) cannot guard a sync generator: use an async one`);
@@ -388,6 +406,9 @@ function preparedShared(policy: unknown): PreparedSharedPolicy {
   const { config, host } = readPolicy([policy], SHARED_POLICY);
   return new PreparedSharedPolicy(config, host);
 }
+
+/** A function as it is called, whatever its overload says of the signal. */
+type Interruptible = (signal?: AbortSignal) => unknown;
 
 const NO_ARGS: readonly unknown[] = [];
 

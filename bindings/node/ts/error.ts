@@ -1,4 +1,7 @@
-/** One class per stable code; the codes are the core's, and a test compares the two tables. */
+/**
+ * One class per stable code; the codes are the core's, and a test compares the two tables. `toJSON` of each is what a log
+ * may show: name, code, message and fields, never the inside of a cause.
+ */
 
 /** An option that cannot be taken; nothing was changed. */
 export class ConfigError extends Error {
@@ -18,6 +21,12 @@ export class ConfigError extends Error {
   ) {
     super(message);
   }
+
+  /** What it says, as plain data. */
+  toJSON(): Pick<ConfigError, "name" | "code" | "message" | "field" | "value"> {
+    const { name, code, message, field, value } = this;
+    return { name, code, message, field, value };
+  }
 }
 constants(ConfigError, { name: "ConfigError" });
 
@@ -27,6 +36,12 @@ export class NameError extends Error {
   declare readonly name: "NameError";
   /** The stable code of this error. */
   readonly code = "name_invalid";
+
+  /** What it says, as plain data. */
+  toJSON(): Pick<NameError, "name" | "code" | "message"> {
+    const { name, code, message } = this;
+    return { name, code, message };
+  }
 }
 constants(NameError, { name: "NameError" });
 
@@ -36,6 +51,12 @@ export class TimeError extends Error {
   declare readonly name: "TimeError";
   /** The stable code of this error. */
   readonly code = "time_invalid";
+
+  /** What it says, as plain data. */
+  toJSON(): Pick<TimeError, "name" | "code" | "message"> {
+    const { name, code, message } = this;
+    return { name, code, message };
+  }
 }
 constants(TimeError, { name: "TimeError" });
 
@@ -55,6 +76,12 @@ export class CallTimeoutError extends Error {
   ) {
     super(`call of circuit \`${circuit}\` took longer than ${timeoutMs} ms`);
   }
+
+  /** What it says, as plain data. */
+  toJSON(): Pick<CallTimeoutError, "name" | "code" | "message" | "circuit" | "timeoutMs"> {
+    const { name, code, message, circuit, timeoutMs } = this;
+    return { name, code, message, circuit, timeoutMs };
+  }
 }
 constants(CallTimeoutError, { name: "CallTimeoutError" });
 
@@ -64,7 +91,7 @@ export interface RefusalFields {
   circuit: string;
   /** What refused: an open circuit, or a half-open one whose slots are all taken. */
   state: "open" | "half-open";
-  /** Milliseconds until a call may be admitted, never negative; null if unknown (forced open). */
+  /** Milliseconds until a call may be admitted, never negative; null if unknown: an operator holds it open. */
   retryAfterMs: number | null;
   /** The text of the last failure counted by this process; null if there is none. */
   lastFailure: string | null;
@@ -123,7 +150,10 @@ constants(CircuitOpenError, {
   retryable: false,
 });
 
-/** The store of a shared circuit did not answer; `cause` says why. Under `fail-closed` it is also a refusal. */
+/**
+ * The store of a shared circuit did not answer. Under `fail-closed` it is also a refusal, and carries what
+ * {@link CircuitOpenError} carries for web frameworks and retry loops; `code` tells the two apart.
+ */
 export class StoreUnavailableError extends Error {
   /** The name of the class. */
   declare readonly name: "StoreUnavailableError";
@@ -133,24 +163,43 @@ export class StoreUnavailableError extends Error {
   declare readonly status: 503;
   /** The same, for the frameworks that call it so. */
   declare readonly statusCode: 503;
+  /** The message names circuits and servers: it is not for the clients of an HTTP service. */
+  declare readonly expose: false;
   /** A retry loop should stop here. */
   declare readonly retryable: false;
+  /** Nobody knows when the store will answer again. */
+  declare readonly retryAfterMs: null;
   /**
    * @param circuit - the circuit's name
-   * @param cause - what the store said, or that it said nothing in time
+   * @param cause - what the store said, or that it said nothing in time; the message repeats a {@link StoreError}
    */
   constructor(
     readonly circuit: string,
     cause: unknown,
   ) {
-    super(`the store of circuit \`${circuit}\` did not answer`, { cause });
+    // A StoreError's text only: passwords have been taken out of it.
+    const said = cause instanceof StoreError ? `: ${cause.message}` : "";
+    super(`the store of circuit \`${circuit}\` did not answer${said}`, { cause });
+  }
+
+  /** No `Retry-After`, for the wait is unknown. */
+  get headers(): Record<string, string> {
+    return {};
+  }
+
+  /** What it says, as plain data. */
+  toJSON(): Pick<StoreUnavailableError, "name" | "code" | "message" | "circuit" | "retryAfterMs"> {
+    const { name, code, message, circuit, retryAfterMs } = this;
+    return { name, code, message, circuit, retryAfterMs };
   }
 }
 constants(StoreUnavailableError, {
   name: "StoreUnavailableError",
   status: 503,
   statusCode: 503,
+  expose: false,
   retryable: false,
+  retryAfterMs: null,
 });
 
 /** The store answered with an error, or could not be reached. */
@@ -159,6 +208,12 @@ export class StoreError extends Error {
   declare readonly name: "StoreError";
   /** The stable code of this error. */
   readonly code = "store_error";
+
+  /** What it says, as plain data. */
+  toJSON(): Pick<StoreError, "name" | "code" | "message"> {
+    const { name, code, message } = this;
+    return { name, code, message };
+  }
 }
 constants(StoreError, { name: "StoreError" });
 
@@ -209,7 +264,7 @@ function refusalMessage(
   lastFailure: string | null,
 ): string {
   let message = `circuit \`${circuit}\` is ${state}`;
-  if (retryAfterMs !== null) message += `, retry in ${seconds(retryAfterMs)} s`;
+  message += retryAfterMs === null ? " (forced)" : `, retry in ${seconds(retryAfterMs)} s`;
   return lastFailure === null ? message : `${message} (last failure: ${lastFailure})`;
 }
 

@@ -1,8 +1,8 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import { hostname } from "node:os";
 import { type RedisCommands, type Way, wayThrough } from "./clients";
-import { monotonicNow } from "./clock";
-import { checkedTimeout, describe, optionsOf, outOfRange } from "./config";
+import { checkClock, monotonicNow } from "./clock";
+import { checkedNumber, describe, optionsOf, outOfRange } from "./config";
 import { Deadlines } from "./deadlines";
 import { fromNative, NameError } from "./error";
 import { Emitter } from "./events";
@@ -17,22 +17,24 @@ export interface RedisStoreOptions {
    * before every key that is sent through that client, and then belongs in every process too.
    * @defaultValue `'cb:'`
    */
-  prefix?: string;
+  prefix?: string | undefined;
   /**
-   * Milliseconds that one admission, outcome or question may wait for the store, all retries included.
+   * Milliseconds that one admission, outcome or question may wait for the store, all retries included. It says nothing
+   * about how long the guarded function may take: that is the `timeoutMs` of the breaker.
    * @defaultValue `100`
    */
-  timeoutMs?: number;
+  timeoutMs?: number | undefined;
   /**
-   * Where `now` comes from, in whole milliseconds since 1970: `system` is the wall clock.
+   * Where `now` comes from, in whole milliseconds since 1970: `system` is the wall clock. A function is read once by the
+   * constructor, so that one which never works is found out at once.
    * @defaultValue `'system'`
    */
-  clock?: "system" | (() => number);
+  clock?: "system" | (() => number) | undefined;
   /**
    * Who we are in the state changes we make.
    * @defaultValue the name of the host
    */
-  instance?: string;
+  instance?: string | undefined;
 }
 
 /** What a store says about itself. */
@@ -76,7 +78,7 @@ export class RedisStore {
    *   `command(args, key)`
    * @param options - see {@link RedisStoreOptions}
    * @throws {@link ConfigError} when the client is of no known kind or an option is not valid; {@link NameError} for the
-   *   prefix
+   *   prefix; {@link TimeError} if the clock gives no time
    */
   constructor(client: object | RedisCommands, options: RedisStoreOptions = {}) {
     this.#connection = connect(client, options);
@@ -121,7 +123,7 @@ function connect(client: unknown, options: unknown): Connection {
   const way = wayThrough(client);
   const { prefix, timeoutMs, clock, instance } = optionsOf("options", options, STORE_OPTIONS);
   const defaults = native().defaults();
-  const ms = timeoutMs === undefined ? defaults.storeTimeoutMs : checkedTimeout("timeoutMs", timeoutMs);
+  const ms = timeoutMs === undefined ? defaults.storeTimeoutMs : checkedNumber("timeoutMs", timeoutMs);
   return {
     ...way,
     prefix: prefix === undefined ? defaults.prefix : checkedPrefix(prefix),
@@ -146,6 +148,7 @@ function checkedPrefix(prefix: unknown): string {
 function checkedClock(clock: unknown): Pick<Connection, "clock" | "stopwatch"> {
   if (clock === undefined || clock === "system") return { clock: () => Date.now(), stopwatch: monotonicNow };
   if (typeof clock !== "function") throw outOfRange("clock", "'system' or a function", clock);
+  checkClock(clock as () => number);
   return { clock: clock as () => number, stopwatch: clock as () => number };
 }
 

@@ -34,130 +34,177 @@ export interface CircuitBreakerPolicy {
    * many in a row; `rate`, a share {@link failureRate} of at least {@link minimumCalls} calls within {@link windowMs}.
    * @defaultValue `'rolling'`
    */
-  tripOn?: TripOn;
+  tripOn?: TripOn | undefined;
   /**
    * Failures that trip, 1 to 1 000 000 (`rolling`, `consecutive`).
    * @defaultValue `5`
    */
-  failureThreshold?: number;
+  failureThreshold?: number | undefined;
   /**
    * The window in milliseconds (`rolling`, `rate`).
    * @defaultValue `10000`
    */
-  windowMs?: number;
+  windowMs?: number | undefined;
   /**
    * The share of failed calls that trips, above 0 and at most 1 (`rate`).
    * @defaultValue `0.5`
    */
-  failureRate?: number;
+  failureRate?: number | undefined;
   /**
    * Calls within the window before the rate means anything, 1 to 1 000 000 (`rate`).
    * @defaultValue `20`
    */
-  minimumCalls?: number;
+  minimumCalls?: number | undefined;
   /**
    * How long the circuit stays open before a probe is admitted, in milliseconds.
    * @defaultValue `30000`
    */
-  openDurationMs?: number;
+  openDurationMs?: number | undefined;
   /**
    * Each re-opening without a close in between multiplies the open duration by this, 1 to 100, fractions allowed.
    * @defaultValue `1`
    */
-  openBackoff?: number;
+  openBackoff?: number | undefined;
   /**
    * The longest opening in milliseconds that the backoff may reach; at least {@link openDurationMs}.
    * @defaultValue 10 x {@link openDurationMs}
    */
-  openDurationMaxMs?: number;
+  openDurationMaxMs?: number | undefined;
   /**
    * Probes in flight at once while half-open, 1 to 1 000 000.
    * @defaultValue `1`
    */
-  halfOpenMaxCalls?: number;
+  halfOpenMaxCalls?: number | undefined;
   /**
    * Successful probes that close the circuit, 1 to 1 000 000.
    * @defaultValue `1`
    */
-  successThreshold?: number;
+  successThreshold?: number | undefined;
   /**
    * After how many milliseconds a probe that never reported loses its slot.
    * @defaultValue {@link openDurationMs}
    */
-  probeTimeoutMs?: number;
+  probeTimeoutMs?: number | undefined;
   /** Another name for {@link openDurationMs}; give one of the two. */
-  resetTimeoutMs?: number;
+  resetTimeoutMs?: number | undefined;
   /** Another name for {@link halfOpenMaxCalls}; give one of the two. */
-  halfOpenMaxProbes?: number;
+  halfOpenMaxProbes?: number | undefined;
   /**
    * Whether an error says that the dependency failed; one that does not is rethrown as it is and counts nowhere. The
    * answer is taken as a condition is: `false`, `undefined`, `null`, 0, `''` and `NaN` say no, all else says yes. It must
    * come at once: a classifier that throws, or gives a promise, counts the call as a failure.
    * @defaultValue every error counts
    */
-  isFailure?: (error: unknown) => boolean;
+  isFailure?: ((error: unknown) => boolean) | undefined;
   /**
    * Whether a returned value says that the dependency failed (a 503 response, say). Such a value counts as a failure and
    * is still returned. The answer is taken as that of {@link isFailure} is.
    * @defaultValue no value counts
    */
   // biome-ignore lint/suspicious/noExplicitAny: one breaker guards calls of many types, its classifier knows which.
-  isFailureResult?: (value: any) => boolean;
+  isFailureResult?: ((value: any) => boolean) | undefined;
   /**
    * A success that took longer than this many milliseconds counts as a failure; its value is still returned.
    * @defaultValue none
    */
-  slowCallMs?: number;
+  slowCallMs?: number | undefined;
   /**
    * After this many milliseconds the signal given to the function is aborted, the call rejects with
    * {@link CallTimeoutError} and counts as a failure; what the function does later is ignored. At most 2 147 483 647, the
    * longest timer. Sync functions cannot be interrupted: they have no timeout. Of a generator it bounds each step.
    * @defaultValue none
    */
-  timeoutMs?: number;
+  timeoutMs?: number | undefined;
   /**
    * The machine runs and refusals are announced (`refused` events), but every call is let through. A call that would
    * have been refused is not counted.
    * @defaultValue `false`
    */
-  observe?: boolean;
+  observe?: boolean | undefined;
   /**
    * Whether a refusal carries a stack trace, which is most of what such a refusal costs.
    * @defaultValue `false`
    */
-  refusalStack?: boolean;
+  refusalStack?: boolean | undefined;
   /**
-   * The time in whole milliseconds, 0 to 2^52, for tests and simulations. A reading that is none is a {@link TimeError}.
+   * The time in whole milliseconds, 0 to 2^52, for tests and simulations. A reading that is none is a {@link TimeError};
+   * it is read once by the constructor, so that a clock which never works is found out at once.
    * @defaultValue the host's monotonic clock, anchored once to the wall clock
    */
-  clock?: () => number;
+  clock?: (() => number) | undefined;
 }
 
 /**
- * What one call may say. An option with an unknown name or a wrong type is a {@link ConfigError}, and nothing was run.
+ * What one call may say. `undefined` means left out. An option with an unknown name or a wrong type is a
+ * {@link ConfigError}, and nothing was run.
  *
- * @typeParam T - what the guarded function gives
- * @typeParam A - the arguments of a function that went through `guard`
+ * @typeParam F - what the fallback gives
+ * @typeParam A - what the fallback gets after the error
  */
-export interface CallOptions<T, A extends unknown[] = []> {
+export type CallOptions<F = never, A extends unknown[] = []> = CallLimits & Fallback<Awaitable<F>, A>;
+
+/** What one call of `executeSync` may say: a sync function can be neither cancelled nor timed out. */
+export type SyncCallOptions<F = never> = Fallback<F>;
+
+/** What a guarded function does with each of its calls. The fallback gets the error, then the arguments of the call. */
+export type GuardOptions<F = never, A extends unknown[] = []> = CallLimits & Fallback<F, A>;
+
+/** When a call is given up. */
+export interface CallLimits {
   /**
-   * Gives the result instead: of a refused call, and with `fallbackOn: 'failure'` of a failed one. Runs at most once,
-   * with the error first. If it throws, its error gets the original one as `cause`.
+   * Cancels the call: it rejects with the signal's reason at once and counts nowhere. An `AbortSignal.timeout` is such a
+   * signal, too: a deadline that is to count against the dependency is {@link timeoutMs}.
    */
-  fallback?: (error: Refusal | unknown, ...args: A) => Awaitable<T>;
-  /**
-   * `refusal`: only a refused call. `failure`: also errors that counted and timeouts; never neutral ones.
-   * @defaultValue `'refusal'`
-   */
-  fallbackOn?: "refusal" | "failure";
-  /** Cancels the call: it rejects with the signal's reason at once and counts nowhere. */
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
   /**
    * As in the policy, for this call.
    * @defaultValue the policy's
    */
-  timeoutMs?: number;
+  timeoutMs?: number | undefined;
 }
+
+/**
+ * What gives the result instead, and of which calls. It runs at most once, with the error first. If it throws, its error
+ * gets the original one as `cause`. A returned value that counts as a failure is returned, never replaced.
+ *
+ * @typeParam G - what it gives
+ * @typeParam A - what it gets after the error
+ */
+export type Fallback<G = never, A extends unknown[] = []> = RefusalFallback<G, A> | FailureFallback<G, A>;
+
+/** A fallback for refused calls, the default. */
+export interface RefusalFallback<G, A extends unknown[]> {
+  /** Gives the result of a refused call. `refusal.code` says whether the circuit refused it or its store did not answer. */
+  fallback?: ((refusal: Refusal, ...args: A) => G) | undefined;
+  /**
+   * Only a refused call falls back.
+   * @defaultValue `'refusal'`
+   */
+  fallbackOn?: "refusal" | undefined;
+}
+
+/** A fallback for failed calls as well. */
+export interface FailureFallback<G, A extends unknown[]> {
+  /** Gives the result of a refused call, of one whose error counted, and of one that timed out. */
+  fallback?: ((error: unknown, ...args: A) => G) | undefined;
+  /** Errors that counted and timeouts fall back, too; neutral errors never do. */
+  fallbackOn: "failure";
+}
+
+/** The options of a call whose function is sure to get a signal. */
+export type InterruptedCall = { signal: AbortSignal } | { timeoutMs: number };
+
+/**
+ * What a guarded function gives: what it gave before, or what the fallback gives, in a promise where the function gives
+ * promises.
+ */
+export type Guarded<R, F> = [F] extends [never]
+  ? R
+  : R extends AsyncGenerator | Generator
+    ? R
+    : R extends PromiseLike<infer T>
+      ? Promise<T | Awaited<F>>
+      : R | F;
 
 /** The right to one call. It settles once; a second settlement does nothing and answers `duplicate`. */
 export interface Permit {
@@ -256,7 +303,8 @@ export interface Breaker {
   /** The circuit's name. */
   readonly name: string;
   /** Runs a function if the circuit lets it through. */
-  execute<T>(fn: (signal?: AbortSignal) => Awaitable<T>, options?: CallOptions<T>): Promise<T>;
+  execute<T, F = T>(fn: (signal?: AbortSignal) => Awaitable<T>, options: CallOptions<F>): Promise<T | F>;
+  execute<T, F = T>(fn: (signal?: AbortSignal) => Awaitable<T>, options?: CallOptions<F>): Promise<T | F>;
   /** Asks for one call by hand; follow an allowed one with `recordSuccess`, `recordFailure` or `release`. */
   canExecute(): Awaitable<boolean>;
   /** Reports that a call succeeded. */

@@ -572,7 +572,7 @@ export const SCENARIOS: readonly Scenario[] = [
     async ({ breaker: make }) => {
       const breaker = make();
       await breaker.forceOpen();
-      await expect(breaker.execute(succeed, { fallback: (error) => error as string })).resolves.toMatchObject({
+      await expect(breaker.execute(succeed, { fallback: (refusal) => refusal })).resolves.toMatchObject({
         code: "circuit_open",
         retryAfterMs: null,
       });
