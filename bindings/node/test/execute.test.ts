@@ -90,6 +90,7 @@ describe("a closed, healthy circuit", () => {
       const spies = Object.getOwnPropertyNames(core)
         .filter((name) => name !== "constructor")
         .map((name) => vi.spyOn(core, name as never));
+      clock.reads = 0;
       try {
         for (let n = 0; n < 10; n++) {
           await breaker.execute(succeed);
@@ -401,7 +402,7 @@ describe("the last failure", () => {
     expect(await last()).toBeNull();
     await expect(breaker.execute(succeed)).rejects.toHaveProperty("message", "circuit `c` is open, retry in 1.0 s");
     breaker.forceOpen();
-    await expect(breaker.execute(succeed)).rejects.toHaveProperty("message", "circuit `c` is open");
+    await expect(breaker.execute(succeed)).rejects.toHaveProperty("message", "circuit `c` is open (forced)");
   });
 });
 

@@ -2,8 +2,9 @@
 import { Cluster, Redis } from "ioredis";
 import { createClient } from "redis";
 import { ConfigError } from "switchgear";
-import { RedisStore } from "switchgear/redis";
+import { DistributedCircuitBreaker, RedisStore } from "switchgear/redis";
 import { describe, expect, test } from "vitest";
+import { place } from "./support/stores";
 
 /** A client that is never used. */
 const client = { command: async () => null };
@@ -55,13 +56,13 @@ describe("scenario 55: a client of the wrong kind is refused at construction", (
 
 describe("options", () => {
   test.each<[object, string, string]>([
-    [{ timeoutMs: 0 }, "timeoutMs", "`timeoutMs` must be an integer from 1 to 3155760000000 (milliseconds), got `0`"],
+    [{ timeoutMs: 0 }, "timeoutMs", "`timeoutMs` must be an integer from 1 to 2147483647 (milliseconds), got `0`"],
     [{ timeoutMs: "100" }, "timeoutMs", "got `'100'`"],
     [{ timeoutMs: Number.NaN }, "timeoutMs", "got `NaN`"],
     [
       { timeoutMs: 2 ** 31 },
       "timeoutMs",
-      "`timeoutMs` must be at most 2147483647 (the longest timer), got `2147483648`",
+      "`timeoutMs` must be an integer from 1 to 2147483647 (milliseconds), got `2147483648`",
     ],
     [{ clock: "server" }, "clock", "`clock` must be 'system' or a function, got `'server'`"],
     [{ clock: 5 }, "clock", "got `5`"],
@@ -91,6 +92,17 @@ describe("options", () => {
     expect(() => store.on("storeError", 5 as unknown as () => void)).toThrow(TypeError);
     const stop = store.on("storeError", () => undefined);
     expect(stop()).toBeUndefined();
+  });
+});
+
+describe("a connected client", () => {
+  const here = place();
+
+  test("answers after its store was closed", async () => {
+    const store = new RedisStore(here.redis);
+    expect(await new DistributedCircuitBreaker("closing", store).execute(async () => "ok")).toBe("ok");
+    await store.close();
+    expect(await here.redis.ping()).toBe("PONG");
   });
 });
 

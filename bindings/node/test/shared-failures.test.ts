@@ -1,11 +1,12 @@
 // What becomes of calls when the store fails: the answer, the deadline, the outcome, and what is said about it.
 import { AsyncLocalStorage } from "node:async_hooks";
+import { execFileSync } from "node:child_process";
 import { inspect } from "node:util";
 import { Redis } from "ioredis";
 import { createClient } from "redis";
 import { StoreError, StoreUnavailableError } from "switchgear";
 import { DistributedCircuitBreaker, RedisStore, type StoreEvent } from "switchgear/redis";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { startServer } from "../../../tests/support/servers.mjs";
 import { intercepting, place, quiet } from "./support/stores";
 import { boom, Deferred, fail, ManualClock, succeed } from "./support/time";
@@ -13,8 +14,15 @@ import { boom, Deferred, fail, ManualClock, succeed } from "./support/time";
 /** Long enough for any answer on a slow machine, for tests that want one. */
 const PATIENT = 10_000;
 
-/** Short, where an answer is wanted first and none then. */
-const BOUNDED = 1000;
+/** Lets the deadline of whoever is waiting for a store pass, without waiting for it. */
+function passDeadline(): void {
+  vi.advanceTimersByTime(PATIENT);
+}
+
+/** Stops the clock that deadlines go by, for as long as the test runs; everything else goes on. */
+function holdDeadlines(): void {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+}
 
 function eventsOf(store: RedisStore): StoreEvent[] {
   const events: StoreEvent[] = [];
@@ -96,40 +104,51 @@ describe("a store that hangs", () => {
   });
 
   test("a store that hangs while settling hides neither value nor error, and the outcome is said to be stale", async () => {
-    const store = new RedisStore(redis(), { timeoutMs: BOUNDED });
+    holdDeadlines();
+    let hangs = false;
+    const client = intercepting(redis, (args, through) => {
+      // The command is out, and its deadline runs.
+      if (hangs) queueMicrotask(passDeadline);
+      return through(args);
+    });
+    const store = new RedisStore(client, { timeoutMs: PATIENT });
     const events = eventsOf(store);
     const breaker = new DistributedCircuitBreaker("settling", store, { tripOn: "consecutive" });
-    const permit = await new DistributedCircuitBreaker(
-      "settling",
-      new RedisStore(redis(), { timeoutMs: PATIENT }),
-    ).acquire();
-    const paused = async <T>(result: () => Promise<T>) => {
+    const permit = await breaker.acquire();
+    const hang = () => {
+      hangs = true;
       server().pause();
+    };
+    const recover = () => {
+      hangs = false;
+      server().resume();
+    };
+    const paused = async <T>(result: () => Promise<T>) => {
+      hang();
       return result();
     };
     expect(await breaker.execute(() => paused(succeed))).toBe("ok");
-    server().resume();
+    recover();
     await expect(breaker.execute(() => paused(fail))).rejects.toBe(boom);
-    server().resume();
+    recover();
     expect(await permit.recordFailure(boom)).toBe("applied");
-    server().pause();
+    hang();
     expect(await breaker.recordFailure(boom)).toBe("stale");
-    server().resume();
-    expect(events.map(({ error }) => (error as Error).message)).toEqual(Array(3).fill("no answer within 1000 ms"));
+    recover();
+    expect(events.map(({ error }) => (error as Error).message)).toEqual(Array(3).fill("no answer within 10000 ms"));
   });
 });
 
 describe("a process that is busy itself", () => {
-  const { redis } = lazily();
+  const { server, redis } = lazily();
 
   test("an answer that came in time counts, though nobody looked at it until after the deadline", async () => {
     await redis().ping();
-    const breaker = new DistributedCircuitBreaker("busy", new RedisStore(redis(), { timeoutMs: 20 }));
+    const breaker = new DistributedCircuitBreaker("busy", new RedisStore(redis(), { timeoutMs: 1 }));
     const call = breaker.execute(succeed);
-    // Long enough for the server to answer, on a machine however slow.
-    const until = performance.now() + 1000;
+    // Lets the client send. Then nothing here runs until the server has answered a question that was put after ours.
     await Promise.resolve();
-    while (performance.now() < until);
+    execFileSync("redis-cli", ["-p", String(server().port), "ping"]);
     expect(await call).toBe("ok");
   });
 });
@@ -380,14 +399,17 @@ describe("scripts that go missing", () => {
     await new DistributedCircuitBreaker("staged", store, { openDurationMs: 1000 }).trip();
     clock.now += 1000;
     let commands = 0;
-    const never = new Promise(() => undefined);
+    holdDeadlines();
     // Answers the reading, and never what comes after it.
-    const client = intercepting(redis, (args, through) =>
-      ++commands === 1 ? through(["EVAL", READ, ...args.slice(2)]) : never,
-    );
-    const hasty = new RedisStore(client, { clock: clock.read, timeoutMs: BOUNDED });
+    const client = intercepting(redis, (args, through) => {
+      commands += 1;
+      if (commands === 1) return through(["EVAL", READ, ...args.slice(2)]);
+      queueMicrotask(passDeadline);
+      return new Promise(() => undefined);
+    });
+    const hasty = new RedisStore(client, { clock: clock.read, timeoutMs: PATIENT });
     const breaker = new DistributedCircuitBreaker("staged", hasty, { openDurationMs: 1000 });
-    expect(await reason(breaker.execute(succeed))).toBe("no answer within 1000 ms");
+    expect(await reason(breaker.execute(succeed))).toBe("no answer within 10000 ms");
     expect(commands).toBe(2);
   });
 });
@@ -415,17 +437,16 @@ describe("answers that come late, or not at all", () => {
     const client = intercepting(redis, async (args, through) => {
       const reply = await through(args);
       // The engine asks: the reading, the admission (held back here), and then the release of what it granted.
-      if (Array.isArray(reply) && reply[0] === 2) await held.promise;
+      if (Array.isArray(reply) && reply[0] === 2) {
+        passDeadline();
+        await held.promise;
+      }
       if (Array.isArray(reply) && reply.length === 10 && reply[0] === 1) released.resolve();
       return reply;
     });
-    const hasty = new DistributedCircuitBreaker(
-      "late",
-      new RedisStore(client, { clock: clock.read, timeoutMs: BOUNDED }),
-      {
-        openDurationMs: 1000,
-      },
-    );
+    const store = new RedisStore(client, { clock: clock.read, timeoutMs: PATIENT });
+    const hasty = new DistributedCircuitBreaker("late", store, { openDurationMs: 1000 });
+    holdDeadlines();
     await reason(hasty.execute(succeed));
     expect((await breaker.getSnapshot()).halfOpenInFlight).toBe(1);
     held.resolve();
@@ -469,10 +490,12 @@ describe("a clock that fails", () => {
 
   test.each([Number.NaN, -1, 1.5, 2 ** 52 + 1, Number.POSITIVE_INFINITY])(
     "a reading of %d is told before anything is asked",
-    async (now) => {
+    async (reading) => {
       const sent: string[][] = [];
       const client = intercepting(redis, (args) => sent.push(args));
+      let now = 0;
       const breaker = new DistributedCircuitBreaker("c", new RedisStore(client, { clock: () => now }));
+      now = reading;
       const told = {
         code: "time_invalid",
         name: "TimeError",
@@ -505,9 +528,12 @@ describe("a clock that fails", () => {
   });
 });
 
-/** A server and a client for the tests of one `describe`; a hung server never spoils the next test. */
+/** A server and a client for the tests of one `describe`; neither a hung server nor a held clock spoils the next test. */
 function lazily() {
   const here = place();
-  afterEach(() => here.server.resume());
+  afterEach(() => {
+    vi.useRealTimers();
+    here.server.resume();
+  });
   return { server: () => here.server, redis: () => here.redis };
 }

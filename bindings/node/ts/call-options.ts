@@ -2,7 +2,7 @@
 
 import {
   checkedFunction,
-  checkedTimeout,
+  checkedNumber,
   checkedWord,
   describe,
   type HostPolicy,
@@ -36,7 +36,7 @@ export function checkedCall(options: unknown, host: HostPolicy): CheckedCall {
   return {
     ...checkedFallback(fallback, fallbackOn),
     signal: signal === undefined ? undefined : checkedSignal(signal),
-    timeoutMs: timeoutMs === undefined ? host.timeoutMs : checkedTimeout("timeoutMs", timeoutMs),
+    timeoutMs: timeoutMs === undefined ? host.timeoutMs : checkedNumber("timeoutMs", timeoutMs),
   };
 }
 

@@ -37,9 +37,6 @@ export const BREAKER_POLICY: PolicyKind<NativeConfig> = {
   build: (layers) => new (native().Config)(layers),
 };
 
-/** The longest timer that Node takes; a longer one would fire at once. */
-const MAX_TIMER_MS = 2_147_483_647;
-
 const HOST_OPTIONS = ["isFailure", "isFailureResult", "slowCallMs", "timeoutMs", "observe", "refusalStack", "clock"];
 
 /**
@@ -101,16 +98,6 @@ export function checkedNumber(name: string, value: unknown): number {
   } catch (error) {
     throw fromNative(error);
   }
-}
-
-/**
- * A timeout: a duration that a timer can hold.
- * @throws {@link ConfigError}
- */
-export function checkedTimeout(name: string, value: unknown): number {
-  const ms = checkedNumber(name, value);
-  if (ms > MAX_TIMER_MS) throw outOfRange(name, `at most ${MAX_TIMER_MS} (the longest timer)`, value);
-  return ms;
 }
 
 /**
@@ -203,7 +190,7 @@ function readHost(given: Record<string, unknown>): HostPolicy {
     isFailure: read("isFailure", checkedFunction<(error: unknown) => boolean>),
     isFailureResult: read("isFailureResult", checkedFunction<(value: unknown) => boolean>),
     slowCallMs: read("slowCallMs", checkedNumber),
-    timeoutMs: read("timeoutMs", checkedTimeout),
+    timeoutMs: read("timeoutMs", checkedNumber),
     observe: read("observe", checkedBoolean) ?? false,
     refusalStack: read("refusalStack", checkedBoolean) ?? false,
     clock: read("clock", checkedFunction<() => number>),
