@@ -27,8 +27,10 @@ elseif FORCED[operation] then
   if counting then
     redis.call('HSET', KEYS[4], 'e', int(c.epoch))
   end
-  for _, key in ipairs(KEYS) do
-    redis.call('PERSIST', key)
+  touch(c, config)
+  -- The buckets keep their lifetime: it outlasts their window, and an instance of another tripOn does not know the key.
+  for i = 1, 3 do
+    redis.call('PERSIST', KEYS[i])
   end
 else
   return redis.error_reply('ERR unknown operation `' .. operation .. '`: reset, trip, force-open or disable')

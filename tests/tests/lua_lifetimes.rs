@@ -7,6 +7,8 @@ use switchgear_tests::situations::{Bench, START, Situation, TRIP_ON, build};
 
 const NO_END: i64 = -1;
 const NO_KEY: i64 = -2;
+/// Where the key of the rate buckets stands among a circuit's keys.
+const BUCKETS: usize = 3;
 /// What a key may have lost of its lifetime since the script gave it: as long as any test may take.
 const ELAPSED_MS: i64 = 600_000;
 
@@ -30,9 +32,10 @@ fn scenario_51_every_key_has_an_end_after_every_script_on_the_first_write_too() 
                 let place = format!("{name} in {situation:?} by {trip_on:?}: {lifetimes:?}");
 
                 let mode = if call.id == ScriptId::GetState { reply[1] } else { reply[2] };
-                for lifetime in lifetimes.into_iter().filter(|&lifetime| lifetime != NO_KEY) {
+                let keys = lifetimes.into_iter().enumerate().filter(|&(_, lifetime)| lifetime != NO_KEY);
+                for (key, lifetime) in keys {
                     lifetimes_seen += 1;
-                    if mode == 0 {
+                    if mode == 0 || key == BUCKETS {
                         assert!(is_fresh(lifetime, IDLE_TTL_MS), "{place}");
                     } else {
                         assert_eq!(lifetime, NO_END, "{place}");
@@ -107,7 +110,10 @@ fn an_operators_word_has_no_end_until_it_is_taken_back() {
                     bench.reply(&circuit.wire.control(circuit.now, forced, None)).unwrap();
                     let lifetimes = bench.lifetimes(&circuit.wire).unwrap();
                     assert_eq!(lifetimes[0], NO_END);
-                    assert!(lifetimes.iter().all(|&ms| ms == NO_END || ms == NO_KEY), "{forced}: {lifetimes:?}");
+                    let lasts = |(key, &ms): (usize, &i64)| {
+                        ms == NO_KEY || if key == BUCKETS { is_fresh(ms, IDLE_TTL_MS) } else { ms == NO_END }
+                    };
+                    assert!(lifetimes.iter().enumerate().all(lasts), "{forced}: {lifetimes:?}");
                     bench.reply(&circuit.wire.control(circuit.now, back, None)).unwrap();
                     let lifetimes = bench.lifetimes(&circuit.wire).unwrap();
                     assert!(is_fresh(lifetimes[0], IDLE_TTL_MS), "{forced}, {back}: {lifetimes:?}");
@@ -157,5 +163,19 @@ fn a_long_opening_and_a_slow_probe_outlast_the_idle_time() {
     bench.reply(&later.can_request(START + DAY_MS, &call_id(3))).unwrap();
     for lifetime in bench.lifetimes(&wire).unwrap().into_iter().filter(|&ms| ms != NO_KEY) {
         assert!(is_fresh(lifetime, 4 * DAY_MS + 60_000), "{lifetime}");
+    }
+}
+
+/// A rate instance forces, and one that runs by another `tripOn`, and so does not know the key of the buckets, takes it back.
+#[test]
+fn what_another_trip_on_does_not_know_of_ends_by_itself() {
+    let mut bench = Bench::start().unwrap();
+    for forced in ["force-open", "disable"] {
+        let rate = bench.prepare(Situation::Counted, TripOn::Rate).unwrap();
+        bench.reply(&rate.wire.control(rate.now, forced, None)).unwrap();
+        let rolling = Wire { keys: rate.wire.keys[..BUCKETS].to_vec(), ..Wire::new("other", &build(&[])) };
+        bench.reply(&rolling.control(rate.now, "reset", None)).unwrap();
+        let lifetimes = bench.lifetimes(&rate.wire).unwrap();
+        assert!(is_fresh(lifetimes[BUCKETS], IDLE_TTL_MS), "{forced}: {lifetimes:?}");
     }
 }
