@@ -178,6 +178,13 @@ export const SCENARIOS: readonly Scenario[] = [
         clock.now += 1;
       }
       expect(changes).toHaveLength(1);
+      expect(changes[0]).toMatchObject({
+        circuit: breaker.name,
+        fromState: "closed",
+        toState: "open",
+        reason: "threshold",
+        failures: 5,
+      });
       expect(await breaker.getSnapshot()).toMatchObject({ state: "open", openedAt: zero + 4, trips: 1 });
     },
   ],
@@ -188,6 +195,8 @@ export const SCENARIOS: readonly Scenario[] = [
       const late = await breaker.acquire();
       expect(await breaker.recordFailure(boom)).toBe("applied");
       expect(await breaker.recordFailure(boom)).toBe("stale");
+      expect(await breaker.recordSuccess()).toBe("stale");
+      expect(await breaker.release()).toBe("stale");
       expect(await late.recordFailure(boom)).toBe("stale");
       expect(await late.recordFailure(boom)).toBe("duplicate");
       clock.now += 1000;
@@ -202,8 +211,10 @@ export const SCENARIOS: readonly Scenario[] = [
     "scenario 11: of a hundred probes the first that fails reopens",
     async ({ clock, breaker: make }) => {
       const breaker = await tripped(make, clock, { halfOpenMaxCalls: 100, successThreshold: 100 });
-      for (let i = 0; i < 99; i++) expect(await (await breaker.acquire()).recordSuccess()).toBe("applied");
-      expect(await (await breaker.acquire()).recordFailure()).toBe("applied");
+      const probes = [];
+      for (let i = 0; i < 100; i++) probes.push(await breaker.acquire());
+      for (const probe of probes.slice(0, 41)) expect(await probe.recordSuccess()).toBe("applied");
+      expect(await probes[41]?.recordFailure()).toBe("applied");
       expect(await breaker.getSnapshot()).toMatchObject({ state: "open", trips: 2 });
     },
   ],
@@ -215,6 +226,8 @@ export const SCENARIOS: readonly Scenario[] = [
       const probe = await start(breaker);
       expect(await breaker.canExecute()).toBe(false);
       await expect(breaker.execute(succeed)).rejects.toMatchObject({ code: "circuit_open", state: "half-open" });
+      const acquiring = async () => breaker.acquire();
+      await expect(acquiring()).rejects.toMatchObject({ code: "circuit_open", state: "half-open" });
       expect(await breaker.recordSuccess()).toBe("applied");
       probe.resolve("ok");
       await probe.result;
@@ -292,12 +305,21 @@ export const SCENARIOS: readonly Scenario[] = [
     "scenario 18: an open duration that is over reads as 0 left, and only a call begins the probing",
     async ({ clock, breaker: make }) => {
       const breaker = make({ failureThreshold: 1, openDurationMs: 10_000 });
+      const changes = changesOf(breaker);
       await breaker.recordFailure();
       clock.now += 10_000;
       const before = await breaker.getSnapshot();
       expect(before).toMatchObject({ state: "open", remainingOpenMs: 0 });
       expect(await breaker.getSnapshot()).toEqual(before);
+      expect(changes).toHaveLength(1);
       expect((await breaker.acquire()).probe).toBe(true);
+      expect(changes[1]).toMatchObject({
+        fromState: "open",
+        toState: "half-open",
+        reason: "cooldown",
+        at: clock.now,
+        openMs: null,
+      });
     },
   ],
   [
@@ -359,6 +381,10 @@ export const SCENARIOS: readonly Scenario[] = [
       await breaker.recordFailure();
       clock.now += 100;
       await expect(breaker.execute(succeed)).rejects.toMatchObject({ retryAfterMs: 900 });
+      clock.now += 899;
+      await expect(breaker.execute(succeed)).rejects.toMatchObject({ retryAfterMs: 1 });
+      clock.now += 1;
+      expect((await breaker.acquire()).probe).toBe(true);
     },
   ],
   [
@@ -376,10 +402,13 @@ export const SCENARIOS: readonly Scenario[] = [
   [
     "scenario 26: a deadline of the dependency counts, the caller's own signal does not",
     async ({ breaker: make }) => {
-      const breaker = make({ failureThreshold: 2 });
-      const timeout = new DOMException("the dependency took too long", "TimeoutError");
-      await expect(breaker.execute(async () => Promise.reject(timeout))).rejects.toBe(timeout);
-      expect((await breaker.getSnapshot()).failuresInWindow).toBe(1);
+      const breaker = make();
+      for (const name of ["AbortError", "TimeoutError"]) {
+        const theirs = new DOMException("the dependency took too long", name);
+        const { signal } = new AbortController();
+        await expect(breaker.execute(async () => Promise.reject(theirs), { signal })).rejects.toBe(theirs);
+      }
+      expect((await breaker.getSnapshot()).failuresInWindow).toBe(2);
       const controller = new AbortController();
       const result = breaker.execute(
         async () => {
@@ -389,7 +418,7 @@ export const SCENARIOS: readonly Scenario[] = [
         { signal: controller.signal },
       );
       await expect(result).rejects.toBeDefined();
-      expect((await breaker.getSnapshot()).failuresInWindow).toBe(1);
+      expect((await breaker.getSnapshot()).failuresInWindow).toBe(2);
     },
   ],
   [
@@ -443,11 +472,17 @@ export const SCENARIOS: readonly Scenario[] = [
     },
   ],
   [
-    "scenario 30: a refusal tells a retry loop to stop, and when to come back",
+    "scenario 30: a retry loop stops at the refusal, which says when to come back",
     async ({ breaker: make }) => {
-      const breaker = make({ failureThreshold: 1, openDurationMs: 12_300 });
-      await expect(breaker.execute(fail)).rejects.toBe(boom);
-      await expect(breaker.execute(succeed)).rejects.toMatchObject({
+      const breaker = make({ failureThreshold: 3, openDurationMs: 12_300 });
+      let attempts = 0;
+      let last: unknown;
+      while (attempts < 100 && (last as { retryable?: boolean } | undefined)?.retryable !== false) {
+        attempts += 1;
+        last = await breaker.execute(fail).catch((error) => error);
+      }
+      expect(attempts).toBe(4);
+      expect(last).toMatchObject({
         name: "CircuitOpenError",
         retryable: false,
         retryAfterMs: 12_300,
@@ -469,6 +504,17 @@ export const SCENARIOS: readonly Scenario[] = [
     },
   ],
   [
+    "scenario 31: a classifier of results that throws counts, and leaves the caller the value",
+    async ({ breaker: make }) => {
+      const isFailureResult = () => {
+        throw new Error("a bug in the classifier");
+      };
+      const breaker = make({ isFailureResult });
+      await expect(breaker.execute(succeed)).resolves.toBe("ok");
+      expect((await breaker.getSnapshot()).failuresInWindow).toBe(1);
+    },
+  ],
+  [
     "scenario 32: a function that returns undefined synchronously is a success",
     async ({ clock, breaker: make }) => {
       const breaker = await tripped(make, clock);
@@ -478,24 +524,38 @@ export const SCENARIOS: readonly Scenario[] = [
   ],
   [
     "scenario 36: each call emits exactly one event, and the body runs exactly once",
-    async ({ breaker: make }) => {
-      const breaker = make({ failureThreshold: 2, isFailure: (error) => error === boom });
-      const events: string[] = [];
-      for (const name of ["success", "failure", "ignored", "refused"] as const)
-        breaker.on(name, () => events.push(name));
-      let ran = 0;
-      const run = async (how: () => unknown) => {
-        ran += 1;
-        return how();
+    async ({ clock, breaker: make }) => {
+      const told = {
+        success: "success",
+        failure: "failure",
+        ignored: "ignored",
+        refused: "refused",
+        slow: "failure",
+        timeout: "failure",
+        cancelled: "ignored",
       };
-      const rejected = (error: unknown) => () => Promise.reject(error);
-      await breaker.execute(() => run(() => 1));
-      for (const error of [boom, "mine", boom]) {
-        await expect(breaker.execute(() => run(rejected(error)))).rejects.toBe(error);
+      for (const [how, event] of Object.entries(told)) {
+        const breaker = make({ isFailure: (error) => error === boom, slowCallMs: 10 });
+        const events: string[] = [];
+        for (const name of ["success", "failure", "ignored", "refused"] as const) {
+          breaker.on(name, ({ circuit }) => events.push(`${name} of ${circuit}`));
+        }
+        if (how === "refused") await breaker.forceOpen();
+        const caller = new AbortController();
+        let ran = 0;
+        const body = () => {
+          ran += 1;
+          if (how === "failure") throw boom;
+          if (how === "ignored") throw new Error("not found");
+          if (how === "slow") clock.now += 11;
+          if (how === "cancelled") caller.abort("gone");
+          return how === "timeout" || how === "cancelled" ? new Promise(() => undefined) : succeed();
+        };
+        const options = { timeoutMs: how === "timeout" ? 5 : 60_000, signal: caller.signal };
+        await breaker.execute(body, options).catch(() => undefined);
+        expect(events, how).toEqual([`${event} of ${breaker.name}`]);
+        expect(ran, how).toBe(how === "refused" ? 0 : 1);
       }
-      await expect(breaker.execute(() => run(() => 1))).rejects.toMatchObject({ code: "circuit_open" });
-      expect(events).toEqual(["success", "failure", "ignored", "failure", "refused"]);
-      expect(ran).toBe(4);
     },
   ],
   [
