@@ -26,7 +26,7 @@ pub struct CircuitBreakerGroup {
 }
 
 impl CircuitBreakerGroup {
-    /// How many breakers a group holds when nobody says: more dependencies than most services have, a few hundred KB.
+    /// How many breakers a group holds when nobody says: more dependencies than most services have.
     pub const DEFAULT_MAX_KEYS: usize = 1024;
 
     /// An empty group; `max_keys` is at least 1.
