@@ -39,6 +39,8 @@ class Stateful {
 
 /** A breaker: the time comes from its clock. */
 class Clocked {
+  now = 0;
+
   constructor(config) {
     this.breaker = new CircuitBreaker("vector", { ...config, clock: () => this.now });
     this.machine = this.breaker.machine;
