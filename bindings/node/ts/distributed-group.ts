@@ -1,4 +1,4 @@
-import { checkedName, checkedNumber, type PolicyKind, readPolicy } from "./config";
+import { checkedName, type PolicyKind, readPolicy } from "./config";
 import {
   checkedStore,
   DistributedCircuitBreaker,
@@ -8,7 +8,6 @@ import {
 } from "./distributed";
 import { Emitter, EVENT_NAMES } from "./events";
 import { Members } from "./members";
-import { native } from "./native";
 import type { SharedConfig } from "./native-shared";
 import type { RedisStore } from "./store";
 import type { CircuitBreakerPolicy, Events } from "./types";
@@ -21,7 +20,7 @@ export type SharedGroupOptions = CircuitBreakerPolicy &
      * others. What goes is the object alone: the circuit stays in the store, and its next breaker finds it there.
      * @defaultValue `1024`
      */
-    maxKeys?: number;
+    maxKeys?: number | undefined;
   };
 
 /**
@@ -46,12 +45,11 @@ export class DistributedCircuitBreakerGroup {
     checkedName(name);
     checkedStore(store);
     const { config, host, extra } = readPolicy([policy], GROUP_POLICY);
-    const maxKeys = extra.maxKeys === undefined ? native().defaults().maxKeys : checkedNumber("maxKeys", extra.maxKeys);
     const prepared = new PreparedSharedPolicy(config, host, this.events, (breaker, closed) =>
       this.members.note(breaker, closed),
     );
     this.members = new Members(
-      maxKeys,
+      extra.maxKeys,
       (key) => new DistributedCircuitBreaker(`${name}:${key}`, store, prepared as object),
     );
   }

@@ -1,19 +1,19 @@
 import { CircuitBreaker, PreparedPolicy } from "./breaker";
-import { BREAKER_POLICY, checkedName, checkedNumber, readPolicy } from "./config";
+import { BREAKER_POLICY, checkedName, readPolicy } from "./config";
 import { Emitter, EVENT_NAMES } from "./events";
 import { Members } from "./members";
-import { type NativeConfig, native } from "./native";
+import type { NativeConfig } from "./native";
 import type { CircuitBreakerPolicy, Events } from "./types";
 
 /** What a group takes beside the policy of its breakers. */
 export interface GroupOptions {
   /** Comes before each key in the name of its circuit: `name:key`. By default the key alone is the name. */
-  name?: string;
+  name?: string | undefined;
   /**
    * How many breakers the group holds at most, 1 to 1 000 000.
    * @defaultValue `1024`
    */
-  maxKeys?: number;
+  maxKeys?: number | undefined;
 }
 
 /**
@@ -42,11 +42,13 @@ export class CircuitBreakerGroup {
       host: ["name", "maxKeys"],
     });
     const prefix = extra.name === undefined ? "" : `${checkedName(extra.name)}:`;
-    const maxKeys = extra.maxKeys === undefined ? native().defaults().maxKeys : checkedNumber("maxKeys", extra.maxKeys);
     const prepared = new PreparedPolicy(config, host, this.events, (breaker, closed) =>
       this.members.note(breaker, closed),
     );
-    this.members = new Members(maxKeys, (key) => new CircuitBreaker(prefix + key, prepared as CircuitBreakerPolicy));
+    this.members = new Members(
+      extra.maxKeys,
+      (key) => new CircuitBreaker(prefix + key, prepared as CircuitBreakerPolicy),
+    );
   }
 
   /**

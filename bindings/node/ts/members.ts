@@ -1,4 +1,4 @@
-import { describe } from "./config";
+import { checkedNumber, describe } from "./config";
 import { NameError } from "./error";
 import { type NativeRecency, native } from "./native";
 
@@ -18,14 +18,17 @@ export class Members<B extends object> {
   private newest = NO_SLOT;
 
   /**
-   * @param maxKeys - how many there are at most
+   * @param maxKeys - how many there are at most, as the user gave it; undefined for the default
    * @param make - the breaker of a new key; one that throws takes nobody's place
+   * @throws {@link ConfigError} for `maxKeys`
    */
   constructor(
-    maxKeys: number,
+    maxKeys: unknown,
     private readonly make: (key: string) => B,
   ) {
-    this.recency = new (native().Recency)(maxKeys);
+    this.recency = new (native().Recency)(
+      maxKeys === undefined ? native().defaults().maxKeys : checkedNumber("maxKeys", maxKeys),
+    );
   }
 
   /**
