@@ -124,6 +124,6 @@ for (const [name, file, options] of [
 ]) {
   test(`its types hold under tsc --strict in ${name}`, async () => {
     await project.write(file, IMPORTS + TYPED);
-    await project.tsc(["--strict", "--noEmit", "--target", "es2022", ...options, file]);
+    await project.tsc(["--strict", "--exactOptionalPropertyTypes", "--noEmit", "--target", "es2022", ...options, file]);
   });
 }
