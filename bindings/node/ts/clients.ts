@@ -14,7 +14,7 @@ export interface RedisCommands {
 }
 
 /** Sends one command. It may throw instead of rejecting: a client is foreign code. */
-export type Send = (args: readonly string[], key: string) => PromiseLike<unknown>;
+type Send = (args: readonly string[], key: string) => PromiseLike<unknown>;
 
 /** The way to the store. */
 export interface Way {
