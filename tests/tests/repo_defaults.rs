@@ -4,6 +4,8 @@
 use std::{fs, path::Path};
 
 use switchgear_core::config::{FIELDS, Field, FieldDefault};
+use switchgear_core::shared::{DEFAULT_TIMEOUT_MS, Keys, SharedOptions};
+use switchgear_core::{CircuitBreakerGroup, Naming};
 
 fn read(file: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file);
@@ -33,22 +35,65 @@ fn in_readme(field: &Field) -> String {
     }
 }
 
+/// Checks the `@defaultValue` of an option that is declared in one of the files of bindings/node/ts.
+fn documents(file: &str, option: &str, default: &str) {
+    let types = read(&format!("bindings/node/ts/{file}"));
+    let declared = types
+        .match_indices(&format!(" {option}?:"))
+        .find_map(|(at, _)| types[..at].trim_end().ends_with("*/").then_some(at))
+        .unwrap_or_else(|| panic!("`{option}` is not documented in {file}"));
+    let comment = &types[types[..declared].rfind("/**").unwrap_or(0)..declared];
+    let expected = format!("@defaultValue {default}");
+    assert!(
+        comment.lines().any(|line| line.trim_start_matches([' ', '*']).starts_with(&expected)),
+        "{file}, `{option}`: write `{expected}`, not:\n{comment}"
+    );
+}
+
 #[test]
 fn the_typescript_docs_name_each_default() {
-    let types = read("bindings/node/ts/types.ts");
     for field in FIELDS {
-        let declared = types
-            .find(&format!("\n  {}?:", field.name))
-            .unwrap_or_else(|| panic!("`{}` is not in types.ts: declare it in CircuitBreakerPolicy", field.name));
-        let comment = &types[types[..declared].rfind("/**").expect("each option is documented")..declared];
-        let expected = format!("@defaultValue {}\n", in_typescript(field));
-        assert!(
-            comment.contains(&expected),
-            "types.ts, `{}`: write `{}`, not:\n{comment}",
-            field.name,
-            expected.trim()
-        );
+        documents("types.ts", field.name, &in_typescript(field));
     }
+    let max_keys = format!("`{}`", CircuitBreakerGroup::DEFAULT_MAX_KEYS);
+    documents("group.ts", "maxKeys", &max_keys);
+    documents("distributed-group.ts", "maxKeys", &max_keys);
+    documents("store.ts", "prefix", &format!("`'{}'`", Keys::DEFAULT_PREFIX));
+    documents("store.ts", "timeoutMs", &format!("`{DEFAULT_TIMEOUT_MS}`"));
+    documents("distributed.ts", "onStoreFailure", &format!("`'{}'`", shared().on_store_failure.as_str()));
+    documents("distributed.ts", "idleTtlMs", &format!("{} ({} hours)", grouped(shared().idle_ttl_ms, " "), hours()));
+}
+
+/// What a shared circuit runs by when nobody says anything.
+fn shared() -> SharedOptions {
+    SharedOptions::build(Naming::Camel, &[]).unwrap_or_else(|error| panic!("{error}")).1
+}
+
+fn hours() -> u64 {
+    let ms = shared().idle_ttl_ms;
+    assert_eq!(ms % 3_600_000, 0, "the documents give `idleTtlMs` in hours");
+    ms / 3_600_000
+}
+
+/// A number with something after the thousands.
+fn grouped(n: u64, mark: &str) -> String {
+    if n < 1000 { n.to_string() } else { format!("{}{mark}{:03}", grouped(n / 1000, mark), n % 1000) }
+}
+
+#[test]
+fn the_readme_names_the_defaults_of_groups_stores_and_shared_circuits() {
+    let readme = read("README.md");
+    for row in [
+        format!("| `maxKeys` | groups | `{}` |", CircuitBreakerGroup::DEFAULT_MAX_KEYS),
+        format!("| `prefix` | `RedisStore` | `'{}'` |", Keys::DEFAULT_PREFIX),
+        format!("| `timeoutMs` | `RedisStore` | `{DEFAULT_TIMEOUT_MS}` |"),
+        format!("| `onStoreFailure` | shared | `'{}'` |", shared().on_store_failure.as_str()),
+        format!("| `idleTtlMs` | shared | `{}` |", grouped(shared().idle_ttl_ms, "_")),
+    ] {
+        assert!(readme.contains(&row), "README.md, tables of options: begin a row with {row}");
+    }
+    let waits = format!("`timeoutMs` ({DEFAULT_TIMEOUT_MS} ms)");
+    assert!(readme.contains(&waits), "README.md does not say {waits}");
 }
 
 #[test]

@@ -122,7 +122,7 @@ export interface CircuitBreakerPolicy {
    */
   observe?: boolean | undefined;
   /**
-   * Whether a refusal carries a stack trace, which is most of what such a refusal costs.
+   * Whether a refusal carries a stack trace, which makes it dearer.
    * @defaultValue `false`
    */
   refusalStack?: boolean | undefined;
