@@ -5,7 +5,7 @@ import { checkClock, monotonicNow } from "./clock";
 import { BREAKER_POLICY, checkedName, fieldValue, type HostPolicy, optionsOf, readPolicy } from "./config";
 import { type CircuitOpenError, refusal } from "./error";
 import { callEvent, Emitter, EVENT_NAMES } from "./events";
-import { failureText } from "./failure-text";
+import { failureText, thrownText } from "./failure-text";
 import { recoverSync, refused } from "./fallback";
 import { GuardedAsyncGenerator, GuardedGenerator, isAsyncGenerator, isGenerator } from "./generator";
 import { guardWith } from "./guard";
@@ -13,6 +13,7 @@ import { type Denial, type Grant, isProbe, Machine, WITHOUT_PERMIT } from "./mac
 import { FAILURE, type NativeConfig, type NativeTransition, RELEASE, SUCCESS } from "./native";
 import { SettleOnce } from "./permit";
 import { read } from "./stopwatch";
+import { isOrdinaryPromise, unseen } from "./thenable";
 import type {
   Awaitable,
   Breaker,
@@ -62,7 +63,6 @@ export class CircuitBreaker implements Breaker {
   private readonly machine: Machine;
   private readonly rules: CallRules;
   private readonly events: Emitter;
-  private readonly loudness: { readonly calls: number };
   private readonly closedChanged: PreparedPolicy["closedChanged"];
   /** No option wants to know more about a success than that it was one. */
   private readonly plain: boolean;
@@ -90,13 +90,12 @@ export class CircuitBreaker implements Breaker {
     this.host = given.host;
     this.closedChanged = given.closedChanged;
     this.events = new Emitter<Events>(EVENT_NAMES, given.outer);
-    this.loudness = this.events.loudness;
     this.plain =
       this.host.slowCallMs === undefined &&
       this.host.timeoutMs === undefined &&
       this.host.isFailureResult === undefined;
     const now = this.host.clock ?? monotonicNow;
-    const timed = () => this.host.slowCallMs !== undefined || this.loudness.calls > 0;
+    const timed = () => this.host.slowCallMs !== undefined || this.events.loudness.calls > 0;
     this.rules = { circuit: this.name, host: this.host, now, timed };
     this.machine = new Machine(
       given.config,
@@ -122,11 +121,16 @@ export class CircuitBreaker implements Breaker {
     fn: (signal: AbortSignal) => Awaitable<T>,
     options: CallOptions<F> & InterruptedCall,
   ): Promise<T | F>;
-  // Twice, for in a union with `undefined` the compiler does not see which of the two kinds of fallback a literal has.
+  /**
+   * Runs a function if the circuit lets it through, once, and settles its outcome: as above, but nothing in the options is
+   * sure to give a signal, so the function's may be missing.
+   */
   execute<T, F = T>(fn: (signal?: AbortSignal) => Awaitable<T>, options: CallOptions<F>): Promise<T | F>;
+  // Again, for in a union with `undefined` the compiler does not see which of the two kinds of fallback a literal has.
+  /** Runs a function if the circuit lets it through, once, and settles its outcome: as above, the options may be missing. */
   execute<T, F = T>(fn: (signal?: AbortSignal) => Awaitable<T>, options?: CallOptions<F>): Promise<T | F>;
   execute(fn: (signal: never) => unknown, options?: CallOptions<unknown>): Promise<unknown> {
-    if (options === undefined && this.hot && this.loudness.calls === 0 && typeof fn === "function")
+    if (options === undefined && this.hot && this.events.loudness.calls === 0 && typeof fn === "function")
       return this.runHot(fn as Interruptible);
     let call: CheckedCall;
     try {
@@ -145,6 +149,7 @@ export class CircuitBreaker implements Breaker {
    * awaited: use {@link execute}; {@link ConfigError}; {@link TimeError}
    */
   executeSync<T, F = T>(fn: () => T, options: SyncCallOptions<F>): T | F;
+  /** Runs a sync function if the circuit lets it through, once: as above, the options may be missing. */
   executeSync<T, F = T>(fn: () => T, options?: SyncCallOptions<F>): T | F;
   executeSync(fn: () => unknown, options?: SyncCallOptions<unknown>): unknown {
     checkedFn(fn);
@@ -152,8 +157,7 @@ export class CircuitBreaker implements Breaker {
     return this.enterSync(fn, checkedSyncCall(options), NO_ARGS, (value, settle) => {
       const error = awaitableGiven(this.name);
       void settle({ outcome: "ignored", error, durationMs: null, reason: null });
-      // Nobody will ever see this promise: its rejection must not end the process.
-      if (value instanceof Promise) value.catch(() => undefined);
+      unseen(value);
       throw error;
     });
   }
@@ -171,6 +175,7 @@ export class CircuitBreaker implements Breaker {
     fn: (...args: A) => R,
     options: GuardOptions<F, A>,
   ): (...args: A) => Guarded<R, F>;
+  /** A function like the one given, each call of which is guarded: as above, the options may be missing. */
   guard<A extends unknown[], R, F = never>(
     fn: (...args: A) => R,
     options?: GuardOptions<F, A>,
@@ -308,12 +313,17 @@ export class CircuitBreaker implements Breaker {
     } catch (error) {
       return threw(error, onError);
     }
-    if (result instanceof Promise && result.constructor === Promise) {
-      return result.then(onValue, onError);
+    if (isOrdinaryPromise(result)) {
+      try {
+        return result.then(onValue, onError);
+      } catch {
+        // It only looks like one, and then says so: see below.
+      }
     }
     if (isAsyncGenerator(result) || isGenerator(result)) return Promise.resolve(running(result));
-    // A subclass, another realm's promise, a lazy thenable, or no promise at all. Resolving calls a `then` once.
-    return Promise.resolve(result).then(onValue, onError);
+    // A subclass, another realm's promise, a lazy thenable, or no promise at all. Resolving calls a `then` once, and turns
+    // what that throws into a rejection.
+    return new Promise((resolve) => resolve(result)).then(onValue, onError);
   }
 
   /** A call whose options are checked. */
@@ -322,7 +332,7 @@ export class CircuitBreaker implements Breaker {
     call: CheckedCall,
     args: readonly unknown[] = NO_ARGS,
   ): Promise<unknown> {
-    if (this.hot && this.loudness.calls === 0 && isPlain(call)) return this.runHot(fn);
+    if (this.hot && this.events.loudness.calls === 0 && isPlain(call)) return this.runHot(fn);
     if (call.signal?.aborted === true) return this.cancelled(call.signal);
     let settle: Settle | CircuitOpenError;
     try {
@@ -384,8 +394,9 @@ export class CircuitBreaker implements Breaker {
     try {
       this.count(grant, ending);
     } catch (error) {
-      if (!this.clockFailed)
-        warn(`the clock of circuit \`${this.name}\` failed (reported once): ${error}`, "switchgear_clock");
+      if (!this.clockFailed) {
+        warn(`the clock of circuit \`${this.name}\` failed (reported once): ${thrownText(error)}`, "switchgear_clock");
+      }
       this.clockFailed = true;
     }
     this.tell(ending);

@@ -1,3 +1,5 @@
+import { afterInput, holdProcess } from "./timers";
+
 /**
  * Deadlines of one length, kept by one timer: what starts first is due first, so the oldest is all there is to watch.
  * A timer per call would cost a healthy call more than the rest of what is done for it here.
@@ -6,6 +8,7 @@ export class Deadlines {
   private first: Deadline | null = null;
   private last: Deadline | null = null;
   private armed = false;
+  private timer: unknown;
 
   /** @param ms - how long after its start a deadline is due, in milliseconds */
   constructor(private readonly ms: number) {}
@@ -15,10 +18,13 @@ export class Deadlines {
     deadline.dueAt = performance.now() + this.ms;
     deadline.waiting = true;
     deadline.before = this.last;
+    const isFirst = this.last === null;
     if (this.last === null) this.first = deadline;
     else this.last.after = deadline;
     this.last = deadline;
     if (!this.armed) this.arm(this.ms);
+    // Whoever waits is owed an answer before the process ends, also by a client that holds it open for none.
+    else if (isFirst) holdProcess(this.timer, true);
   }
 
   /** Forgets a deadline; nothing happens to one that is not waiting. */
@@ -31,13 +37,13 @@ export class Deadlines {
     else deadline.after.before = deadline.before;
     deadline.before = null;
     deadline.after = null;
+    if (this.first === null) holdProcess(this.timer, false);
   }
 
   private arm(ms: number): void {
     this.armed = true;
-    // Replies may be waiting behind a busy event loop, and timers run before them: let them in first. The timer keeps no
-    // process alive; a client that still waits for the reply does that itself.
-    setTimeout(() => setImmediate(() => this.expire()), ms).unref();
+    // Replies may be waiting behind a busy event loop, and timers run before them: let them in first.
+    this.timer = setTimeout(() => afterInput(() => this.expire()), ms);
   }
 
   private expire(): void {

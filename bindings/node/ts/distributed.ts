@@ -165,8 +165,13 @@ export class DistributedCircuitBreaker implements Breaker {
     fn: (signal: AbortSignal) => Awaitable<T>,
     options: CallOptions<F> & InterruptedCall,
   ): Promise<T | F>;
-  // Twice, for in a union with `undefined` the compiler does not see which of the two kinds of fallback a literal has.
+  /**
+   * Runs a function if the circuit lets it through, once, and settles its outcome: as above, but nothing in the options is
+   * sure to give a signal, so the function's may be missing.
+   */
   execute<T, F = T>(fn: (signal?: AbortSignal) => Awaitable<T>, options: CallOptions<F>): Promise<T | F>;
+  // Again, for in a union with `undefined` the compiler does not see which of the two kinds of fallback a literal has.
+  /** Runs a function if the circuit lets it through, once, and settles its outcome: as above, the options may be missing. */
   execute<T, F = T>(fn: (signal?: AbortSignal) => Awaitable<T>, options?: CallOptions<F>): Promise<T | F>;
   execute(fn: (signal: never) => unknown, options?: CallOptions<unknown>): Promise<unknown> {
     let call: CheckedCall;
@@ -190,10 +195,12 @@ export class DistributedCircuitBreaker implements Breaker {
     fn: (...args: A) => R,
     options?: GuardOptions<unknown, A>,
   ): (...args: A) => R;
+  /** A function like the one given, each call of which is guarded, and gives a promise. */
   guard<A extends unknown[], R, F = never>(
     fn: (...args: A) => R,
     options: GuardOptions<F, A>,
   ): (...args: A) => Promise<Awaited<R> | Awaited<F>>;
+  /** A function like the one given, each call of which is guarded: as above, the options may be missing. */
   guard<A extends unknown[], R, F = never>(
     fn: (...args: A) => R,
     options?: GuardOptions<F, A>,
@@ -343,16 +350,21 @@ export class DistributedCircuitBreaker implements Breaker {
 
   /** Counts an ending, at once where the store need not hear of it, and tells the listeners. */
   private count(grant: Grant | null, ending: Ending): SharedSettlement | Promise<SharedSettlement> {
-    const before = this.lastFailure;
-    // Before it trips: the listeners of the trip may be refused already, and want to know why.
-    if (ending.outcome === "failure") this.lastFailure = ending.reason ?? failureText(ending.error);
     const told = (settlement: SharedSettlement) => {
-      if (ending.outcome === "failure" && settlement === "stale") this.lastFailure = before;
       this.tell(ending);
       return settlement;
     };
-    const settling = this.circuit.settle(grant, CODES[ending.outcome]);
+    const settling = this.circuit.settle(grant, CODES[ending.outcome], this.counting(ending));
     return typeof settling === "string" ? told(settling) : settling.then(told);
+  }
+
+  /** What is remembered of a failure once it has counted: before its trip is told, for who hears of that wants to know why. */
+  private counting({ outcome, error, reason }: Ending): (() => void) | undefined {
+    if (outcome !== "failure") return undefined;
+    const text = reason ?? failureText(error);
+    return () => {
+      this.lastFailure = text;
+    };
   }
 
   private tell({ outcome, error, durationMs }: Ending): void {

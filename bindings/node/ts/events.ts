@@ -1,4 +1,6 @@
 import { describe } from "./config";
+import { thrownText } from "./failure-text";
+import { unseen } from "./thenable";
 import type { CallEvent, Events } from "./types";
 import { warn } from "./warn";
 
@@ -15,11 +17,14 @@ export class Emitter<M extends object = Events> {
    * How many listen, here and in the rest of the group, to what every single call emits. While it is 0, a healthy call has
    * nothing to tell; one cell for a whole group, so that this is one question.
    */
-  readonly loudness: { calls: number };
+  loudness: { calls: number };
 
+  /** How many of them are our own. */
+  private own = 0;
+  private left = false;
   /** Made for the first listener: most breakers of a big group never have one. */
   private byEvent: Map<keyof M, readonly Listener<never>[]> | undefined;
-  private pending: (() => void)[] | undefined;
+  private pending: Queue | undefined;
 
   /**
    * @param names - the events there are
@@ -43,7 +48,7 @@ export class Emitter<M extends object = Events> {
     const entry: Listener<M[K]> = (e) => fn(e);
     this.byEvent ??= new Map();
     this.byEvent.set(event, [...this.listeners(event), entry as Listener<never>]);
-    if (CALL_EVENTS.has(event)) this.loudness.calls += 1;
+    if (CALL_EVENTS.has(event)) this.count(1);
     let listening = true;
     return () => {
       if (!listening) return;
@@ -52,8 +57,19 @@ export class Emitter<M extends object = Events> {
         event,
         this.listeners(event).filter((other) => other !== entry),
       );
-      if (CALL_EVENTS.has(event)) this.loudness.calls -= 1;
+      if (CALL_EVENTS.has(event)) this.count(-1);
     };
+  }
+
+  /**
+   * The group has given this breaker up. Who still holds it goes on listening, but that makes nobody else loud any more; the
+   * group's listeners go on hearing it.
+   */
+  leave(): void {
+    if (this.outer === undefined || this.left) return;
+    this.left = true;
+    this.outer.loudness.calls -= this.own;
+    this.count(0);
   }
 
   /** Whether anybody listens to an event: if not, it need not be put together. */
@@ -65,15 +81,22 @@ export class Emitter<M extends object = Events> {
   emit<K extends keyof M & string>(event: K, e: M[K]): void {
     if (!this.hears(event)) return;
     const queue = this.queue();
-    queue.push(() => this.tell(event, e));
-    if (queue.length === 1) drain(queue);
+    queue.events.push(() => this.tell(event, e));
+    if (!queue.busy) drain(queue);
   }
 
   /** A group and its breakers share one queue, so that the group's listeners hear everything in order. */
-  private queue(): (() => void)[] {
+  private queue(): Queue {
     if (this.outer !== undefined) return this.outer.queue();
-    this.pending ??= [];
+    this.pending ??= { events: [], next: 0, busy: false };
     return this.pending;
+  }
+
+  private count(more: number): void {
+    this.own += more;
+    if (!this.left) this.loudness.calls += more;
+    else if (this.own > 0) this.loudness = { calls: this.own };
+    else if (this.outer !== undefined) this.loudness = this.outer.loudness;
   }
 
   private listeners(event: keyof M): readonly Listener<never>[] {
@@ -85,7 +108,7 @@ export class Emitter<M extends object = Events> {
       try {
         const answer: unknown = listener(e);
         // An async listener: its rejection is nobody's, and must not end the process.
-        if (answer instanceof Promise) answer.catch((error) => report(listener, event, error));
+        unseen(answer, (error) => report(listener, event, error));
       } catch (error) {
         report(listener, event, error);
       }
@@ -118,18 +141,34 @@ const reported = new WeakSet<Listener<never>>();
 function report(listener: Listener<never>, event: string, error: unknown): void {
   if (reported.has(listener)) return;
   reported.add(listener);
-  warn(`a listener of \`${event}\` threw (reported once): ${text(error)}`, "switchgear_listener");
+  warn(`a listener of \`${event}\` threw (reported once): ${thrownText(error)}`, "switchgear_listener");
 }
 
-function drain(queue: (() => void)[]): void {
-  for (let next = 0; next < queue.length; next += 1) queue[next]?.();
-  queue.length = 0;
+/** What is still to be told, from `next` on. */
+interface Queue {
+  readonly events: (() => void)[];
+  next: number;
+  busy: boolean;
 }
 
-function text(error: unknown): string {
+/**
+ * Tells what waits. No listener's throw gets here, but an exhausted stack may break off anywhere: it loses the one event that
+ * was being told, and the next one that happens brings the rest. So what is put right at the end calls nothing.
+ */
+function drain(queue: Queue): void {
+  const { events } = queue;
+  queue.busy = true;
   try {
-    return String(error);
+    while (queue.next < events.length) {
+      const tell = events[queue.next];
+      queue.next += 1;
+      tell?.();
+    }
+    events.length = 0;
+    queue.next = 0;
   } catch {
-    return "something that cannot be shown";
+    // See above; the call that this is about has its own result to give.
+  } finally {
+    queue.busy = false;
   }
 }

@@ -6,9 +6,18 @@ import { withoutCredentials } from "./redact";
  */
 export function failureText(error: unknown): string | null {
   if (error === undefined) return null;
+  return shown(() => words(error));
+}
+
+/** What was thrown, for a warning: as it shows itself, under the same rules. Never throws. */
+export function thrownText(error: unknown): string {
+  return shown(() => String(error));
+}
+
+function shown(words: () => string): string {
   try {
-    const text = withoutCredentials(words(error)).replace(BREAKS, " ");
-    return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}...` : text;
+    const text = withoutCredentials(words()).replace(BREAKS, " ");
+    return text.length > MAX_TEXT ? `${text.slice(0, cutOf(text))}...` : text;
   } catch {
     return "an error that cannot be shown";
   }
@@ -19,6 +28,12 @@ const BREAKS = /[\p{Cc}\u2028\u2029]+/gu;
 
 /** The longest failure text that is kept: enough to recognize it, and a bound on what a breaker holds on to. */
 const MAX_TEXT = 200;
+
+/** Where to cut: never between the two halves of one character. */
+function cutOf(text: string): number {
+  const last = text.charCodeAt(MAX_TEXT - 1);
+  return last >= 0xd800 && last <= 0xdbff ? MAX_TEXT - 1 : MAX_TEXT;
+}
 
 function words(error: unknown): string {
   if (typeof error !== "object" || error === null) return String(error);

@@ -37,8 +37,12 @@ export function recoverSync(fallback: Fallback, error: unknown, args: readonly u
 const NO_ARGS: readonly unknown[] = [];
 
 function withCause(later: unknown, error: unknown): unknown {
-  if (later instanceof Error && later !== error && later.cause === undefined && Object.isExtensible(later)) {
-    Object.defineProperty(later, "cause", { value: error, configurable: true, writable: true });
+  try {
+    if (later instanceof Error && later !== error && later.cause === undefined && Object.isExtensible(later)) {
+      Object.defineProperty(later, "cause", { value: error, configurable: true, writable: true });
+    }
+  } catch {
+    // It does not let itself be looked at: it is passed on as it is.
   }
   return later;
 }

@@ -10,6 +10,7 @@ import { type Ending, returned, thrown } from "./classify";
 import { describe } from "./config";
 import { recover, recoverSync } from "./fallback";
 import { beginning, since } from "./stopwatch";
+import { tagOf } from "./thenable";
 
 /** A generator that runs, and how its end is settled; one that a fallback gave is not. */
 interface Running<I> {
@@ -29,12 +30,12 @@ type AnySync = Iterator<unknown, unknown, unknown>;
 
 /** Whether a value is an async generator object, of any realm. */
 export function isAsyncGenerator(value: unknown): value is AsyncGenerator {
-  return tag(value) === "AsyncGenerator" && typeof (value as AsyncGenerator).next === "function";
+  return tagOf(value) === "AsyncGenerator" && hasNext(value);
 }
 
 /** Whether a value is a generator object, of any realm. */
 export function isGenerator(value: unknown): value is Generator {
-  return tag(value) === "Generator" && typeof (value as Generator).next === "function";
+  return tagOf(value) === "Generator" && hasNext(value);
 }
 
 /**
@@ -55,6 +56,7 @@ export function iterated(value: unknown, kind: "async" | "sync"): AnyAsync & Any
 export class GuardedAsyncGenerator implements AsyncGenerator<unknown, unknown, unknown> {
   private running: Running<AnyAsync> | undefined;
   private starting: Promise<Running<AnyAsync>> | undefined;
+  private stepped = false;
   private over = false;
   private tookMs: number | null = 0;
 
@@ -70,7 +72,16 @@ export class GuardedAsyncGenerator implements AsyncGenerator<unknown, unknown, u
   }
 
   throw(error: unknown): Promise<IteratorResult<unknown, unknown>> {
-    return this.step((inner) => (inner.throw === undefined ? Promise.reject(error) : inner.throw(error)));
+    const isFirst = !this.stepped;
+    if (isFirst && this.running === undefined) {
+      // It never asked for its permit, and now never will.
+      this.over = true;
+      return Promise.reject(error);
+    }
+    return this.step(
+      (inner) => (inner.throw === undefined ? Promise.reject(error) : inner.throw(error)),
+      isFirst ? { error } : undefined,
+    );
   }
 
   async return(value?: unknown): Promise<IteratorResult<unknown, unknown>> {
@@ -102,9 +113,12 @@ export class GuardedAsyncGenerator implements AsyncGenerator<unknown, unknown, u
     return "AsyncGenerator";
   }
 
+  /** @param own - what its consumer throws into a generator that has not begun: coming back, it says nothing of that */
   private async step(
     advance: (inner: AnyAsync) => Promise<IteratorResult<unknown, unknown>>,
+    own?: { readonly error: unknown },
   ): Promise<IteratorResult<unknown, unknown>> {
+    this.stepped = true;
     if (this.over) return { done: true, value: undefined };
     const running = await this.begun();
     // An earlier step may have ended it while this one waited for its turn.
@@ -112,11 +126,14 @@ export class GuardedAsyncGenerator implements AsyncGenerator<unknown, unknown, u
     const { call, rules } = this.life;
     const begun = beginning(rules);
     let result: IteratorResult<unknown, unknown>;
+    let last: { readonly value: unknown } | undefined;
     try {
       result = (await attempt(() => advance(running.inner), call, rules.circuit)) as IteratorResult<unknown, unknown>;
+      // Here, for what it gives may throw when it is looked at.
+      last = result.done === true ? { value: result.value } : undefined;
     } catch (error) {
       this.tookMs = total(this.tookMs, since(begun, rules.now));
-      const ending = thrown(error, call, rules, this.tookMs);
+      const ending = own !== undefined && own.error === error ? NEUTRAL : thrown(error, call, rules, this.tookMs);
       await this.end(running, ending);
       // It may still run, past its deadline or cancelled; nobody will ask it for more, and how it closes is nobody's.
       void new Promise((closed) => closed(running.inner.return?.(undefined))).catch(() => undefined);
@@ -124,7 +141,7 @@ export class GuardedAsyncGenerator implements AsyncGenerator<unknown, unknown, u
       return this.recovered(error);
     }
     this.tookMs = total(this.tookMs, since(begun, rules.now));
-    if (result.done === true) await this.end(running, returned(result.value, rules, this.tookMs));
+    if (last !== undefined) await this.end(running, returned(last.value, rules, this.tookMs));
     return result;
   }
 
@@ -164,6 +181,7 @@ export class GuardedAsyncGenerator implements AsyncGenerator<unknown, unknown, u
 /** A generator under a permit. */
 export class GuardedGenerator implements Generator<unknown, unknown, unknown> {
   private running: Running<AnySync> | undefined;
+  private stepped = false;
   private over = false;
   private tookMs: number | null = 0;
 
@@ -179,10 +197,16 @@ export class GuardedGenerator implements Generator<unknown, unknown, unknown> {
   }
 
   throw(error: unknown): IteratorResult<unknown, unknown> {
-    return this.step((inner) => {
+    const isFirst = !this.stepped;
+    if (isFirst && this.running === undefined) {
+      this.over = true;
+      throw error;
+    }
+    const advance = (inner: AnySync) => {
       if (inner.throw === undefined) throw error;
       return inner.throw(error);
-    });
+    };
+    return this.step(advance, isFirst ? { error } : undefined);
   }
 
   return(value?: unknown): IteratorResult<unknown, unknown> {
@@ -213,23 +237,30 @@ export class GuardedGenerator implements Generator<unknown, unknown, unknown> {
     return "Generator";
   }
 
-  private step(advance: (inner: AnySync) => IteratorResult<unknown, unknown>): IteratorResult<unknown, unknown> {
+  private step(
+    advance: (inner: AnySync) => IteratorResult<unknown, unknown>,
+    own?: { readonly error: unknown },
+  ): IteratorResult<unknown, unknown> {
+    this.stepped = true;
     if (this.over) return { done: true, value: undefined };
     const running = this.begun();
     const { call, rules } = this.life;
     const begun = beginning(rules);
     let result: IteratorResult<unknown, unknown>;
+    let last: { readonly value: unknown } | undefined;
     try {
       result = advance(running.inner);
+      // Here, for what it gives may throw when it is looked at.
+      last = result.done === true ? { value: result.value } : undefined;
     } catch (error) {
       this.tookMs = total(this.tookMs, since(begun, rules.now));
-      const ending = thrown(error, call, rules, this.tookMs);
+      const ending = own !== undefined && own.error === error ? NEUTRAL : thrown(error, call, rules, this.tookMs);
       this.end(running, ending);
       if (running.settle === undefined || !this.recovers(ending)) throw error;
       return this.recovered(error);
     }
     this.tookMs = total(this.tookMs, since(begun, rules.now));
-    if (result.done === true) this.end(running, returned(result.value, rules, this.tookMs));
+    if (last !== undefined) this.end(running, returned(last.value, rules, this.tookMs));
     return result;
   }
 
@@ -271,8 +302,10 @@ function total(before: number | null, step: number | null): number | null {
   return before === null || step === null ? null : before + step;
 }
 
-function tag(value: unknown): unknown {
-  return typeof value === "object" && value !== null
-    ? (value as { [Symbol.toStringTag]?: unknown })[Symbol.toStringTag]
-    : "";
+function hasNext(value: unknown): boolean {
+  try {
+    return typeof (value as Generator).next === "function";
+  } catch {
+    return false;
+  }
 }

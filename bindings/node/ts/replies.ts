@@ -3,21 +3,32 @@
 import type { Fields } from "./native-shared";
 import { withoutCredentials } from "./redact";
 
-/** Makes a reading of what a client made of it: some decode texts to Buffers. */
-export function isReading(reply: unknown): reply is Fields {
-  if (!Array.isArray(reply) || reply.length !== 5) return false;
-  for (let i = 0; i < 5; i += 1) {
-    const field = reply[i];
-    if (field !== null && typeof field !== "string") reply[i] = field === undefined ? null : String(field);
+/** The reading that a reply is, whatever the client made of its texts; null if it is none. The reply stays the client's. */
+export function reading(reply: unknown): Fields | null {
+  try {
+    if (!Array.isArray(reply) || reply.length !== 5) return null;
+    return [field(reply[0]), field(reply[1]), field(reply[2]), field(reply[3]), field(reply[4])];
+  } catch {
+    return null;
   }
-  return true;
+}
+
+/** Some clients decode texts to Buffers. */
+function field(item: unknown): string | null {
+  if (typeof item === "string" || item === null) return item;
+  return item === undefined ? null : String(item);
 }
 
 /** The integers of a reply, however the client decodes them; empty for what is no list of integers. */
 export function integers(reply: unknown): number[] {
-  if (!Array.isArray(reply)) return [];
-  const numbers = reply.map((item) => (typeof item === "number" ? item : parsed(item)));
-  return numbers.every(Number.isInteger) ? numbers : [];
+  try {
+    if (!Array.isArray(reply)) return [];
+    // From, not map: what a sparse array leaves out is no integer either.
+    const numbers = Array.from(reply, (item: unknown) => (typeof item === "number" ? item : parsed(item)));
+    return numbers.every(Number.isInteger) ? numbers : [];
+  } catch {
+    return [];
+  }
 }
 
 /** Some clients are told to answer texts, Buffers or bigints. */
@@ -37,9 +48,11 @@ export function errorText(thrown: unknown): string {
 
 /** Text only, never the client's own error: some carry the arguments of AUTH. */
 function words(thrown: unknown): string {
-  if (!(thrown instanceof Error)) return String(thrown);
+  // By shape: an error of another realm (a vm context, a test runner) is none of ours by class.
+  if (typeof thrown !== "object" || thrown === null) return String(thrown);
+  const { message, errors, code } = thrown as { [K in "message" | "errors" | "code"]?: unknown };
+  if (typeof message !== "string") return String(thrown);
   // A host with several addresses fails with one error for each, and no message of its own.
-  const parts = thrown instanceof AggregateError ? thrown.errors.map(words).join(", ") : "";
-  const { code } = thrown as { code?: unknown };
-  return thrown.message || parts || (typeof code === "string" ? code : thrown.constructor.name);
+  const parts = Array.isArray(errors) ? errors.map(words).join(", ") : "";
+  return message || parts || (typeof code === "string" ? code : thrown.constructor.name);
 }

@@ -29,9 +29,10 @@ import {
   TRANSITION,
   UNAVAILABLE,
 } from "./native-shared";
-import { errorText, integers, isReading } from "./replies";
+import { errorText, integers, reading } from "./replies";
 import { type Admission, Grant, NO_GRANT, Refused } from "./shared-permit";
 import type { Connection } from "./store";
+import { holdProcess } from "./timers";
 import type { Snapshot } from "./types";
 
 /** Whether an outcome counted. An outcome that the store did not take did not. */
@@ -78,22 +79,26 @@ export class SharedCircuit {
     });
   }
 
-  /** Settles a call; without a grant the plain rules of the current state apply. Neither throws nor rejects. */
-  settle(grant: Grant | null, outcome: number): SharedSettlement | Promise<SharedSettlement> {
+  /**
+   * Settles a call; without a grant the plain rules of the current state apply. Neither throws nor rejects.
+   *
+   * @param counted - called when the outcome has counted, also after the deadline, and before anybody hears of a trip
+   */
+  settle(grant: Grant | null, outcome: number, counted?: () => void): SharedSettlement | Promise<SharedSettlement> {
     if (this.successIsFree && outcome === SUCCESS && grant?.kind === GRANTED_CLOSED) return "applied";
     const { kind, epoch, counter } = grant ?? NO_GRANT;
     let now: number;
     let code: number;
     try {
       now = this.clock();
-      code = this.native.sharedSettle(this.engine, now, kind, epoch, counter, outcome);
+      code = this.checked(() => this.native.sharedSettle(this.engine, now, kind, epoch, counter, outcome));
     } catch (error) {
       // A broken clock: the next admission reports it to its caller, this caller has a result to get.
-      this.report(fromNative(error));
+      this.report(error);
       return "stale";
     }
     if ((code & ASK) === 0) return code === APPLIED ? "applied" : "stale";
-    return this.converse(now).then((answer) => (answer === "applied" ? "applied" : "stale"));
+    return this.converse(now, counted).then((answer) => (answer === "applied" ? "applied" : "stale"));
   }
 
   /** Reads the circuit. */
@@ -112,10 +117,10 @@ export class SharedCircuit {
   }
 
   /** The command that the engine asked for last, and what comes of it. */
-  private converse(now: number): Promise<Answer> {
+  private converse(now: number, counted?: () => void): Promise<Answer> {
     const ask = this.native.sharedAsk(this.engine) as Ask;
     return new Promise((resolve) => {
-      const talk = new Conversation(this, now, ask.ticket, false, resolve);
+      const talk = new Conversation(this, now, ask.ticket, false, resolve, counted);
       this.connection.deadlines.start(talk);
       this.send(talk, ask.command);
     });
@@ -133,12 +138,16 @@ export class SharedCircuit {
   }
 
   private replied(talk: Conversation, reply: unknown): void {
-    if (talk.reads && isReading(reply)) {
-      this.read(talk, reply);
+    const fields = talk.reads ? reading(reply) : null;
+    if (fields !== null) {
+      this.read(talk, fields);
       return;
     }
     const now = this.later(talk.startedAt);
-    this.follow(talk, this.native.sharedOnReply(this.engine, now, this.told(talk), integers(reply)));
+    const numbers = integers(reply);
+    const code = this.native.sharedOnReply(this.engine, now, this.told(talk), numbers);
+    if (numbers[0] === COUNTED && (code & MALFORMED) === 0) talk.counted?.();
+    this.follow(talk, code);
   }
 
   private read(talk: Conversation, fields: Fields): void {
@@ -245,7 +254,11 @@ export class SharedCircuit {
 
   private sendLater(talk: Conversation, ask: Ask): void {
     if (ask.delayMs === 0) this.send(talk, ask.command);
-    else setTimeout(() => this.send(talk, ask.command), ask.delayMs).unref();
+    else
+      holdProcess(
+        setTimeout(() => this.send(talk, ask.command), ask.delayMs),
+        false,
+      );
   }
 
   private report(error: unknown): void {
@@ -305,6 +318,8 @@ class Conversation extends Deadline {
     /** Whether the reply to come is a reading. */
     public reads: boolean,
     readonly resolve: (answer: Answer) => void,
+    /** Called when the outcome that this tells has counted. */
+    readonly counted?: () => void,
   ) {
     super();
   }
@@ -319,6 +334,9 @@ class Conversation extends Deadline {
  * in one. The command writes nothing, so it is not late then.
  */
 const UNTOLD = 0;
+
+/** How the reply to an outcome begins that counted. */
+const COUNTED = 1;
 
 const CONTROLS = {
   reset: "sharedReset",
