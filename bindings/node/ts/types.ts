@@ -192,7 +192,15 @@ export interface FailureFallback<G, A extends unknown[]> {
 }
 
 /** The options of a call whose function is sure to get a signal. */
-export type InterruptedCall = { signal: AbortSignal } | { timeoutMs: number };
+export type InterruptedCall =
+  | {
+      /** Goes to the function as it is, or by way of one that is aborted with it. */
+      signal: AbortSignal;
+    }
+  | {
+      /** Aborts the function's signal. */
+      timeoutMs: number;
+    };
 
 /**
  * What a guarded function gives: what it gave before, or what the fallback gives, in a promise where the function gives
@@ -304,6 +312,7 @@ export interface Breaker {
   readonly name: string;
   /** Runs a function if the circuit lets it through. */
   execute<T, F = T>(fn: (signal?: AbortSignal) => Awaitable<T>, options: CallOptions<F>): Promise<T | F>;
+  /** Runs a function if the circuit lets it through; the options may be missing. */
   execute<T, F = T>(fn: (signal?: AbortSignal) => Awaitable<T>, options?: CallOptions<F>): Promise<T | F>;
   /** Asks for one call by hand; follow an allowed one with `recordSuccess`, `recordFailure` or `release`. */
   canExecute(): Awaitable<boolean>;
