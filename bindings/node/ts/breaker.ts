@@ -47,6 +47,12 @@ export class PreparedPolicy {
 }
 
 /**
+ * Tells a breaker that its group has given it up.
+ * @internal
+ */
+export let leaveGroup: (breaker: CircuitBreaker) => void;
+
+/**
  * Guards the calls to one dependency, in this process.
  *
  * @example
@@ -56,6 +62,10 @@ export class PreparedPolicy {
  * ```
  */
 export class CircuitBreaker implements Breaker {
+  static {
+    leaveGroup = (breaker) => breaker.events.leave();
+  }
+
   /** The circuit's name. */
   readonly name: string;
 

@@ -71,8 +71,20 @@ function checkedFallback(fallback: unknown, fallbackOn: unknown): Pick<CheckedCa
 function checkedSignal(signal: unknown): AbortSignal {
   const like = signal as AbortSignal | null;
   // By shape: signals of another realm or a polyfill are as good.
-  if (typeof like !== "object" || typeof like?.aborted !== "boolean" || typeof like.addEventListener !== "function") {
-    throw outOfRange("signal", "an AbortSignal", signal);
-  }
+  if (!isSignal(like)) throw outOfRange("signal", "an AbortSignal", signal);
   return like;
+}
+
+function isSignal(like: AbortSignal | null): like is AbortSignal {
+  if (typeof like !== "object" || like === null) return false;
+  try {
+    const { aborted, addEventListener, removeEventListener } = like;
+    return (
+      typeof aborted === "boolean" &&
+      typeof addEventListener === "function" &&
+      typeof removeEventListener === "function"
+    );
+  } catch {
+    return false;
+  }
 }

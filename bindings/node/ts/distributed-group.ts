@@ -2,6 +2,7 @@ import { checkedName, type PolicyKind, readPolicy } from "./config";
 import {
   checkedStore,
   DistributedCircuitBreaker,
+  leaveGroup,
   PreparedSharedPolicy,
   SHARED_POLICY,
   type SharedOptions,
@@ -51,6 +52,7 @@ export class DistributedCircuitBreakerGroup {
     this.members = new Members(
       extra.maxKeys,
       (key) => new DistributedCircuitBreaker(`${name}:${key}`, store, prepared as object),
+      leaveGroup,
     );
   }
 

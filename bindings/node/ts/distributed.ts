@@ -13,7 +13,7 @@ import type { SharedConfig } from "./native-shared";
 import { type ControlOperation, SharedCircuit, type SharedSettlement } from "./shared";
 import { type Admission, Grant, NO_GRANT, type SharedPermit, SharedSettleOnce } from "./shared-permit";
 import { read } from "./stopwatch";
-import { type Connection, connectionOf, type RedisStore } from "./store";
+import { type Connection, connectionOf, isForeignStore, type RedisStore } from "./store";
 import type {
   Awaitable,
   Breaker,
@@ -72,6 +72,12 @@ export const SHARED_POLICY: PolicyKind<SharedConfig> = {
 };
 
 /**
+ * Tells a breaker that its group has given it up.
+ * @internal
+ */
+export let leaveGroup: (breaker: DistributedCircuitBreaker) => void;
+
+/**
  * Guards the calls to one dependency, together with every process that has a breaker of this name on the same store: they
  * trip together, and in a half-open circuit no more than `halfOpenMaxCalls` probes run in the whole fleet.
  *
@@ -86,6 +92,10 @@ export const SHARED_POLICY: PolicyKind<SharedConfig> = {
  * ```
  */
 export class DistributedCircuitBreaker implements Breaker {
+  static {
+    leaveGroup = (breaker) => breaker.events.leave();
+  }
+
   /** The circuit's name. */
   readonly name: string;
 
@@ -277,6 +287,7 @@ export class DistributedCircuitBreaker implements Breaker {
 
   /**
    * Closes the circuit for the whole fleet and forgets everything; outcomes of calls already running no longer count.
+   * Rejected with {@link StoreUnavailableError} it may still take effect: the answer was lost or late, not the command.
    * @throws {@link StoreUnavailableError}; {@link TimeError} if the clock fails
    */
   async reset(): Promise<void> {
@@ -285,6 +296,7 @@ export class DistributedCircuitBreaker implements Breaker {
 
   /**
    * Opens the circuit for the whole fleet now, also when it is open already; it recovers as usual.
+   * Rejected with {@link StoreUnavailableError} it may still take effect: the answer was lost or late, not the command.
    * @param o - `forMs`: how long it stays open, in milliseconds; by default as long as after any other trip
    * @throws {@link ConfigError} for the option; {@link StoreUnavailableError}; {@link TimeError} if the clock fails
    */
@@ -295,6 +307,7 @@ export class DistributedCircuitBreaker implements Breaker {
 
   /**
    * Refuses every call of the whole fleet until {@link reset} or {@link trip}.
+   * Rejected with {@link StoreUnavailableError} it may still take effect: the answer was lost or late, not the command.
    * @throws {@link StoreUnavailableError}; {@link TimeError} if the clock fails
    */
   async forceOpen(): Promise<void> {
@@ -303,6 +316,7 @@ export class DistributedCircuitBreaker implements Breaker {
 
   /**
    * Admits every call of the whole fleet and counts none until {@link reset} or {@link trip}.
+   * Rejected with {@link StoreUnavailableError} it may still take effect: the answer was lost or late, not the command.
    * @throws {@link StoreUnavailableError}; {@link TimeError} if the clock fails
    */
   async disable(): Promise<void> {
@@ -410,9 +424,12 @@ export class DistributedCircuitBreaker implements Breaker {
 export function checkedStore(store: unknown): Connection {
   const connection = connectionOf(store);
   if (connection !== undefined) return connection;
-  const shown = describe(store);
+  const shown = isForeignStore(store) ? FOREIGN : describe(store);
   throw new ConfigError(`\`store\` must be a RedisStore (new RedisStore(client)), got \`${shown}\``, "store", shown);
 }
+
+/** Nothing looks more like a RedisStore: the reader has to know why it is none. */
+const FOREIGN = "a RedisStore of another copy of switchgear: two are loaded, and both classes must come from one";
 
 function preparedShared(policy: unknown): PreparedSharedPolicy {
   const { config, host } = readPolicy([policy], SHARED_POLICY);

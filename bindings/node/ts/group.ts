@@ -1,4 +1,4 @@
-import { CircuitBreaker, PreparedPolicy } from "./breaker";
+import { CircuitBreaker, leaveGroup, PreparedPolicy } from "./breaker";
 import { BREAKER_POLICY, checkedName, readPolicy } from "./config";
 import { Emitter, EVENT_NAMES } from "./events";
 import { Members } from "./members";
@@ -48,6 +48,7 @@ export class CircuitBreakerGroup {
     this.members = new Members(
       extra.maxKeys,
       (key) => new CircuitBreaker(prefix + key, prepared as CircuitBreakerPolicy),
+      leaveGroup,
     );
   }
 

@@ -20,11 +20,13 @@ export class Members<B extends object> {
   /**
    * @param maxKeys - how many there are at most, as the user gave it; undefined for the default
    * @param make - the breaker of a new key; one that throws takes nobody's place
+   * @param gone - told of each breaker that is no longer one of them
    * @throws {@link ConfigError} for `maxKeys`
    */
   constructor(
     maxKeys: unknown,
     private readonly make: (key: string) => B,
+    private readonly gone: (breaker: B) => void,
   ) {
     this.recency = new (native().Recency)(
       maxKeys === undefined ? native().defaults().maxKeys : checkedNumber("maxKeys", maxKeys),
@@ -50,13 +52,18 @@ export class Members<B extends object> {
     return this.byKey.size;
   }
 
-  /** Forgets a key. Whether there was one. */
+  /**
+   * Forgets a key. Whether there was one.
+   * @throws {@link NameError} for what is no text
+   */
   delete(key: string): boolean {
+    checkText(key);
     const member = this.byKey.get(key);
     if (member === undefined) return false;
     this.byKey.delete(key);
     this.slots.delete(member.breaker);
     this.recency.remove(member.slot);
+    this.gone(member.breaker);
     return true;
   }
 
@@ -75,7 +82,7 @@ export class Members<B extends object> {
   }
 
   private add(key: string): B {
-    if (typeof key !== "string") throw new NameError(`\`key\` must be a string, got \`${describe(key)}\``);
+    checkText(key);
     const breaker = this.make(key);
     const slot = this.recency.insert();
     if (this.recency.evicted()) this.evict(slot);
@@ -90,7 +97,9 @@ export class Members<B extends object> {
     const key = this.keys[slot] as string;
     const evicted = this.byKey.get(key);
     this.byKey.delete(key);
-    if (evicted !== undefined) this.slots.delete(evicted.breaker);
+    if (evicted === undefined) return;
+    this.slots.delete(evicted.breaker);
+    this.gone(evicted.breaker);
   }
 }
 
@@ -100,3 +109,7 @@ interface Member<B> {
 }
 
 const NO_SLOT = -1;
+
+function checkText(key: unknown): void {
+  if (typeof key !== "string") throw new NameError(`\`key\` must be a string, got \`${describe(key)}\``);
+}

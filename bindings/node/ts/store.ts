@@ -62,6 +62,21 @@ export interface StoreEvent {
 export let connectionOf: (store: unknown) => Connection | undefined;
 
 /**
+ * Whether something is the store of another copy of this package, which ours cannot use.
+ * @internal
+ */
+export function isForeignStore(store: unknown): boolean {
+  try {
+    return typeof store === "object" && store !== null && BRAND in store && connectionOf(store) === undefined;
+  } catch {
+    return false;
+  }
+}
+
+/** The same in every copy of the package. */
+const BRAND = Symbol.for("switchgear.RedisStore");
+
+/**
  * Keeps circuits in Redis or Valkey, through a client that stays yours: it is never closed, and nothing is sent through it
  * before a circuit is asked something.
  */
@@ -69,6 +84,7 @@ export class RedisStore {
   static {
     connectionOf = (store) =>
       typeof store === "object" && store !== null && #connection in store ? store.#connection : undefined;
+    Object.defineProperty(RedisStore.prototype, BRAND, { value: true });
   }
 
   readonly #connection: Connection;
