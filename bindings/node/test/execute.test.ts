@@ -227,20 +227,26 @@ describe("fallbacks", () => {
 describe("classification", () => {
   test.each([
     [false, false],
-    [undefined, false],
-    [null, false],
-    [0, false],
-    ["", false],
-    [Number.NaN, false],
+    [undefined, true],
+    [null, true],
+    [0, true],
     [true, true],
-    [1, true],
     ["no", true],
-    [{}, true],
-  ])("both classifiers take an answer as a condition does: %o", async (answer, counts) => {
+  ])("only false makes an error neutral, not a forgotten answer: %o", async (answer, counts) => {
     const breaker = new CircuitBreaker("c", { isFailure: () => answer as boolean });
     await expect(breaker.execute(fail)).rejects.toBe(boom);
     breaker.recordFailure(boom);
     expect(breaker.getSnapshot().failuresInWindow).toBe(counts ? 2 : 0);
+  });
+
+  test.each([
+    [false, false],
+    [undefined, false],
+    [null, false],
+    [0, false],
+    [true, true],
+    [{}, true],
+  ])("a result counts if its classifier's answer holds as a condition: %o", async (answer, counts) => {
     const results = new CircuitBreaker("c", { isFailureResult: () => answer as boolean });
     await expect(results.execute(succeed)).resolves.toBe("ok");
     expect(results.getSnapshot().failuresInWindow).toBe(counts ? 1 : 0);

@@ -33,16 +33,19 @@ export function returned(value: unknown, rules: CallRules, durationMs: number | 
   return { outcome: reason === null ? "success" : "failure", error: undefined, durationMs, reason };
 }
 
-/** Whether an error says that the dependency failed. A classifier that gives no answer does not say otherwise. */
+/**
+ * Whether an error says that the dependency failed. Only a clear `false` says that it does not: a classifier that forgets to
+ * answer must not keep the circuit closed for ever.
+ */
 export function countsAsFailure(error: unknown, rules: CallRules): boolean {
-  return rules.host.isFailure === undefined || (asked("isFailure", error, rules) ?? true);
+  return rules.host.isFailure === undefined || asked("isFailure", error, rules) !== false;
 }
 
 function faultOf(value: unknown, rules: CallRules, durationMs: number | null): string | null {
   const { isFailureResult, slowCallMs } = rules.host;
   if (isFailureResult !== undefined) {
     const answer = asked("isFailureResult", value, rules);
-    if (answer === undefined) return "a result that could not be classified";
+    if (answer === UNCLASSIFIED) return "a result that could not be classified";
     if (answer) return "a result that counts as a failure";
   }
   return slowCallMs !== undefined && durationMs !== null && durationMs > slowCallMs
@@ -52,18 +55,20 @@ function faultOf(value: unknown, rules: CallRules, durationMs: number | null): s
 
 type Classifier = "isFailure" | "isFailureResult";
 
-/** What a classifier answers, taken as a condition is; undefined for one that throws, or would answer later. */
-function asked(option: Classifier, about: unknown, rules: CallRules): boolean | undefined {
+const UNCLASSIFIED = Symbol("unclassified");
+
+/** What a classifier answers; {@link UNCLASSIFIED} for one that throws, or would answer later. */
+function asked(option: Classifier, about: unknown, rules: CallRules): unknown {
   try {
     const answer: unknown = rules.host[option]?.(about);
-    if (!isThenable(answer)) return Boolean(answer);
+    if (!isThenable(answer)) return answer;
     // Nobody waits for it: its rejection must not end the process.
     Promise.resolve(answer).catch(() => undefined);
   } catch {
-    return undefined;
+    return UNCLASSIFIED;
   }
   warnOnce(option, rules);
-  return undefined;
+  return UNCLASSIFIED;
 }
 
 /** By breaker: which of its classifiers were told to answer later. */

@@ -90,15 +90,16 @@ export interface CircuitBreakerPolicy {
   /** Another name for {@link halfOpenMaxCalls}; give one of the two. */
   halfOpenMaxProbes?: number | undefined;
   /**
-   * Whether an error says that the dependency failed; one that does not is rethrown as it is and counts nowhere. The
-   * answer is taken as a condition is: `false`, `undefined`, `null`, 0, `''` and `NaN` say no, all else says yes. It must
-   * come at once: a classifier that throws, or gives a promise, counts the call as a failure.
+   * Whether an error says that the dependency failed; one that does not is rethrown as it is and counts nowhere. Only
+   * `false` says that it does not; a classifier that forgets to answer, throws, or gives a promise counts the call as a
+   * failure.
    * @defaultValue every error counts
    */
   isFailure?: ((error: unknown) => boolean) | undefined;
   /**
    * Whether a returned value says that the dependency failed (a 503 response, say). Such a value counts as a failure and
-   * is still returned. The answer is taken as that of {@link isFailure} is.
+   * is still returned. The answer is taken as a condition is; a classifier that throws, or gives a promise, counts the
+   * call as a failure.
    * @defaultValue no value counts
    */
   // biome-ignore lint/suspicious/noExplicitAny: one breaker guards calls of many types, its classifier knows which.
