@@ -174,7 +174,7 @@ describe("errors", () => {
   test("an unknown wait has no header", () => {
     const error = new CircuitOpenError({ ...REFUSAL, retryAfterMs: null });
     expect(error.headers).toEqual({});
-    expect(error.message).toBe("circuit `billing` is open (forced) (last failure: ECONNREFUSED)");
+    expect(error.message).toBe("circuit `billing` is open (forced, last failure: ECONNREFUSED)");
     const held = new CircuitBreaker("mail");
     held.forceOpen();
     expect(() => held.acquire()).toThrow(/^circuit `mail` is open \(forced\)$/);

@@ -200,7 +200,8 @@ describe("guard", () => {
     async function* pages(): AsyncGenerator<string> {
       yield "a page";
     }
-    expectTypeOf(breaker.guard(pages, { fallback: () => ["none"] })).toEqualTypeOf<() => AsyncGenerator<string>>();
+    const orOne = breaker.guard(pages, { fallback: (refusal) => [refusal.circuit] });
+    expectTypeOf(orOne).toEqualTypeOf<() => AsyncGenerator<string>>();
     const same = breaker.guard(<T>(value: T) => value);
     expectTypeOf(same(1 as const)).toEqualTypeOf<1>();
     const wrap = <T>(fn: () => Promise<T>): (() => Promise<T | null>) => breaker.guard(fn, { fallback: () => null });
@@ -224,6 +225,12 @@ describe("guard", () => {
       yield "a page";
     }
     expectTypeOf(breaker.guard(pages)).toEqualTypeOf<() => AsyncGenerator<string>>();
+    const orOne = breaker.guard(pages, { fallback: (refusal) => [refusal.circuit] });
+    expectTypeOf(orOne).toEqualTypeOf<() => AsyncGenerator<string>>();
+    for await (const page of orOne()) expect(page).toBe("all");
+    const wrap = <T>(fn: () => Promise<T>): (() => Promise<Awaited<T> | null>) =>
+      breaker.guard(fn, { fallback: () => null });
+    expectTypeOf(wrap(() => paid(1))).toEqualTypeOf<() => Promise<Invoice | null>>();
     const shared = breaker.execute(() => paid(1), { fallback: (refusal) => refusal.circuit });
     expectTypeOf(shared).toEqualTypeOf<Promise<Invoice | string>>();
     expect(await shared).toBe("all");

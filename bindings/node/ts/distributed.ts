@@ -24,6 +24,7 @@ import type {
   InterruptedCall,
   Refusal,
   Settled,
+  SharedGuarded,
   Snapshot,
   State,
 } from "./types";
@@ -201,20 +202,15 @@ export class DistributedCircuitBreaker implements Breaker {
    * @throws {@link ConfigError}; TypeError if `fn` is no function, or a generator function: each step of it would have to
    * wait for the store
    */
-  guard<A extends unknown[], R extends AsyncGenerator>(
-    fn: (...args: A) => R,
-    options?: GuardOptions<unknown, A>,
-  ): (...args: A) => R;
-  /** A function like the one given, each call of which is guarded, and gives a promise. */
   guard<A extends unknown[], R, F = never>(
     fn: (...args: A) => R,
     options: GuardOptions<F, A>,
-  ): (...args: A) => Promise<Awaited<R> | Awaited<F>>;
+  ): (...args: A) => SharedGuarded<R, F>;
   /** A function like the one given, each call of which is guarded: as above, the options may be missing. */
   guard<A extends unknown[], R, F = never>(
     fn: (...args: A) => R,
     options?: GuardOptions<F, A>,
-  ): (...args: A) => Promise<Awaited<R> | Awaited<F>>;
+  ): (...args: A) => SharedGuarded<R, F>;
   guard(fn: (...args: never[]) => unknown, options?: GuardOptions<unknown, never>): (...args: never[]) => unknown {
     checkedFn(fn);
     if (Object.prototype.toString.call(fn) === "[object GeneratorFunction]") {

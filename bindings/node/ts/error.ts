@@ -263,8 +263,10 @@ function refusalMessage(
   retryAfterMs: number | null,
   lastFailure: string | null,
 ): string {
-  let message = `circuit \`${circuit}\` is ${state}`;
-  message += retryAfterMs === null ? " (forced)" : `, retry in ${seconds(retryAfterMs)} s`;
+  const what = `circuit \`${circuit}\` is ${state}`;
+  // Only an operator who holds it open leaves the wait unknown.
+  if (retryAfterMs === null) return `${what} (forced${lastFailure === null ? "" : `, last failure: ${lastFailure}`})`;
+  const message = `${what}, retry in ${seconds(retryAfterMs)} s`;
   return lastFailure === null ? message : `${message} (last failure: ${lastFailure})`;
 }
 

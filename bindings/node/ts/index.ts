@@ -41,6 +41,7 @@ export type {
   Refusal,
   RefusalFallback,
   Settled,
+  SharedGuarded,
   Snapshot,
   State,
   StateChange,

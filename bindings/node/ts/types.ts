@@ -215,6 +215,9 @@ export type Guarded<R, F> = [F] extends [never]
       ? Promise<T | Awaited<F>>
       : R | F;
 
+/** The same of a shared breaker, which has to ask its store first: a promise always, but of an async generator. */
+export type SharedGuarded<R, F> = R extends AsyncGenerator ? R : Promise<Awaited<R> | Awaited<F>>;
+
 /** The right to one call. It settles once; a second settlement does nothing and answers `duplicate`. */
 export interface Permit {
   /** Whether it holds one of the slots of a half-open circuit. */
