@@ -1,5 +1,6 @@
 // Generators are guarded over their whole life: scenario 34, and what follows from it.
 import { CircuitBreaker } from "switchgear";
+import { DistributedCircuitBreaker, RedisStore } from "switchgear/redis";
 import { describe, expect, test, vi } from "vitest";
 import { boom, ManualClock } from "./support/time";
 
@@ -287,5 +288,88 @@ describe("a guarded generator function", () => {
     const generator = breaker.guard(asyncCount)(2);
     const steps = await Promise.all([generator.next(), generator.next(), generator.next(), generator.next()]);
     expect(steps.map(({ value }) => value)).toEqual([1, 2, "done", undefined]);
+  });
+
+  test("steps asked for at once are answered by the fallback from the failure on", async () => {
+    const breaker = new CircuitBreaker("c");
+    const fallback = async function* () {
+      yield 2;
+      yield 3;
+    };
+    const generator = breaker.guard(asyncOnce, { fallback, fallbackOn: "failure" })();
+    const steps = await Promise.all([generator.next(), generator.next(), generator.next(), generator.next()]);
+    expect(steps.map(({ value }) => value)).toEqual([1, 2, 3, undefined]);
+    expect(breaker.getSnapshot().failuresInWindow).toBe(1);
+  });
+});
+
+describe("a generator function whose parameters throw", () => {
+  const asyncPick = async function* ({ url }: { url: string }) {
+    yield url;
+  };
+  const pick = function* ({ url }: { url: string }) {
+    yield url;
+  };
+  const missing = undefined as never;
+
+  test.each(["closed", "half-open"])("has failed at its first step: %s", async (state) => {
+    for (const kind of ["async", "sync"]) {
+      const clock = new ManualClock();
+      const breaker = new CircuitBreaker("c", { failureThreshold: 1, openDurationMs: 100, clock: clock.read });
+      if (state === "half-open") breaker.trip();
+      clock.now = 100;
+      const failure = vi.fn();
+      breaker.on("failure", failure);
+      if (kind === "async") await expect(breaker.guard(asyncPick)(missing).next()).rejects.toThrow(TypeError);
+      else expect(() => breaker.guard(pick)(missing).next()).toThrow(TypeError);
+      expect(breaker.getSnapshot()).toMatchObject({ state: "open", halfOpenInFlight: 0 });
+      expect(failure).toHaveBeenCalledTimes(1);
+    }
+  });
+
+  test("goes on with its fallback", async () => {
+    const breaker = new CircuitBreaker("c");
+    const options = { fallbackOn: "failure", fallback: () => ["instead"] } as const;
+    expect(await all(breaker.guard(asyncPick, options)(missing) as AsyncGenerator<string>)).toEqual(["instead"]);
+    expect([...(breaker.guard(pick, options)(missing) as Generator<string>)]).toEqual(["instead"]);
+    expect(breaker.getSnapshot().failuresInWindow).toBe(2);
+  });
+
+  test("has failed for a shared circuit, too", async () => {
+    const command = async () => [null, null, "7", null, null];
+    const breaker = new DistributedCircuitBreaker("c", new RedisStore({ command }));
+    const failure = vi.fn();
+    breaker.on("failure", failure);
+    await expect(breaker.guard(asyncPick)(missing).next()).rejects.toThrow(TypeError);
+    expect(failure).toHaveBeenCalledTimes(1);
+  });
+});
+
+describe("what a consumer throws into a generator that has not begun", () => {
+  test.each(Object.entries(asyncWays))("is no failure: %s", async (_name, way) => {
+    const breaker = new CircuitBreaker("c", { tripOn: "consecutive", failureThreshold: 1 });
+    const generator = await way(breaker, () => asyncCount(2));
+    await expect(generator.throw(boom)).rejects.toBe(boom);
+    expect(await generator.next()).toEqual({ done: true, value: undefined });
+    expect(breaker.getState()).toBe("closed");
+  });
+
+  test.each(Object.entries(syncWays))("is no failure of a sync one: %s", async (_name, way) => {
+    const breaker = new CircuitBreaker("c", { tripOn: "consecutive", failureThreshold: 1 });
+    const generator = await way(breaker, () => count(2));
+    expect(() => generator.throw(boom)).toThrow(boom);
+    expect(generator.next()).toEqual({ done: true, value: undefined });
+    expect(breaker.getState()).toBe("closed");
+  });
+
+  test("gives the slot of a probe back", async () => {
+    const clock = new ManualClock();
+    const breaker = new CircuitBreaker("c", { openDurationMs: 100, clock: clock.read });
+    breaker.trip();
+    clock.now = 100;
+    const generator = await breaker.execute(() => asyncCount(2));
+    expect(breaker.getSnapshot().halfOpenInFlight).toBe(1);
+    await expect(generator.throw(boom)).rejects.toBe(boom);
+    expect(breaker.getSnapshot()).toMatchObject({ state: "half-open", halfOpenInFlight: 0 });
   });
 });

@@ -1,7 +1,7 @@
 // Groups: one breaker per key, bounded.
 import { CircuitBreaker, CircuitBreakerGroup } from "switchgear";
 import { describe, expect, test } from "vitest";
-import { fail, succeed } from "./support/time";
+import { fail, ManualClock, succeed } from "./support/time";
 
 function names(group: CircuitBreakerGroup): string[] {
   return [...group].map(({ name }) => name).sort();
@@ -118,4 +118,42 @@ describe("a group", () => {
     expect(seen).toEqual(["a", "b"]);
     expect(group.size).toBe(0);
   });
+
+  test("a key that is no text is refused, to forget as to find", () => {
+    const group = new CircuitBreakerGroup();
+    const refusal = { code: "name_invalid", message: "`key` must be a string, got `a symbol`" };
+    const key = Symbol("k") as unknown as string;
+    expect(() => group.for(key)).toThrow(expect.objectContaining(refusal));
+    expect(() => group.delete(key)).toThrow(expect.objectContaining(refusal));
+  });
+
+  test.each(["evicted", "deleted"])(
+    "who listens to a member that was %s keeps no clock running for the others",
+    async (how) => {
+      const clock = new ManualClock();
+      const group = new CircuitBreakerGroup({ maxKeys: 2, clock: clock.read });
+      const gone = group.for("a");
+      const heard: string[] = [];
+      const unsubscribe = gone.on("success", ({ circuit }) => heard.push(circuit));
+      if (how === "deleted") group.delete("a");
+      else for (const key of ["b", "c", "d"]) group.for(key);
+      const reads = clock.reads;
+      await group.for("d").execute(succeed);
+      expect(clock.reads).toBe(reads);
+      await gone.execute(succeed);
+      expect(heard).toEqual(["a"]);
+      // The group hears it still, as before, and its own listener counts for nobody else when it goes.
+      const all = group.on("success", ({ circuit }) => heard.push(`group: ${circuit}`));
+      await gone.execute(succeed);
+      unsubscribe();
+      await gone.execute(succeed);
+      await group.for("d").execute(succeed);
+      expect(heard).toEqual(["a", "a", "group: a", "group: a", "group: d"]);
+      all();
+      const quiet = clock.reads;
+      await gone.execute(succeed);
+      await group.for("d").execute(succeed);
+      expect(clock.reads).toBe(quiet);
+    },
+  );
 });

@@ -134,4 +134,24 @@ describe("timeouts and signals", () => {
     expect(sync).toThrow("enough");
     expect(breaker.getSnapshot().failuresInWindow).toBe(0);
   });
+
+  test("stays sync when its fallback is async", async () => {
+    const breaker = new CircuitBreaker("c");
+    const increment = breaker.guard((n: number) => n + 1, { fallback: async () => -1 });
+    expect(increment(1)).toBe(2);
+    breaker.forceOpen();
+    expect(await increment(1)).toBe(-1);
+    breaker.reset();
+    expect(increment(1)).toBe(2);
+  });
+
+  test("is not a class, whose calls need `new`", () => {
+    const breaker = new CircuitBreaker("c");
+    class Client {}
+    for (const given of [Client, class {}, class extends Client {}]) {
+      expect(() => breaker.guard(given as unknown as () => void)).toThrow(TypeError);
+    }
+    const method = { class: () => 1, classify: () => 2 };
+    expect([breaker.guard(method.class)(), breaker.guard(method.classify)()]).toEqual([1, 2]);
+  });
 });

@@ -485,6 +485,68 @@ describe("answers that come late, or not at all", () => {
   });
 });
 
+describe("the last failure that a refusal names", () => {
+  const { redis } = lazily();
+
+  /** What a refusal says of it. */
+  async function lastFailure(breaker: DistributedCircuitBreaker): Promise<string | null> {
+    return (await breaker.execute(succeed).catch((refusal) => refusal)).lastFailure;
+  }
+
+  test("is one that counted, whatever else was told at the same time", async () => {
+    const store = new RedisStore(redis(), { timeoutMs: PATIENT });
+    const breaker = new DistributedCircuitBreaker("last-of-two", store, { failureThreshold: 1 });
+    const stale = await breaker.acquire();
+    await breaker.reset();
+    const current = await breaker.acquire();
+    const told = [stale.recordFailure(new Error("stale")), current.recordFailure(new Error("current"))];
+    expect(await Promise.all(told)).toEqual(["stale", "applied"]);
+    expect(await lastFailure(breaker)).toBe("current");
+  });
+
+  test("is none where nothing counted", async () => {
+    const store = new RedisStore(redis(), { timeoutMs: PATIENT });
+    const breaker = new DistributedCircuitBreaker("last-of-none", store, { failureThreshold: 1 });
+    const permits = [await breaker.acquire(), await breaker.acquire()];
+    await breaker.trip();
+    await Promise.all(permits.map((permit, n) => permit.recordFailure(new Error(`stale ${n}`))));
+    expect(await lastFailure(breaker)).toBeNull();
+  });
+
+  test("is known to who hears of its trip", async () => {
+    const store = new RedisStore(redis(), { timeoutMs: PATIENT });
+    const breaker = new DistributedCircuitBreaker("last-at-the-trip", store, { failureThreshold: 1 });
+    const heard = new Promise((resolve) => breaker.on("stateChange", () => resolve(lastFailure(breaker))));
+    await breaker.execute(fail).catch(() => undefined);
+    expect(await heard).toBe("ECONNREFUSED");
+  });
+
+  test("is one that was told too late for its caller, but counted", async () => {
+    holdDeadlines();
+    const answers: Deferred<void>[] = [];
+    const client = intercepting(redis, async (args, through) => {
+      const reply = await through(args);
+      // The outcome counts at the store; its answer is what is late.
+      if (answers.length > 0) await answers.pop()?.promise;
+      return reply;
+    });
+    const breaker = new DistributedCircuitBreaker("last-late", new RedisStore(client, { timeoutMs: PATIENT }), {
+      failureThreshold: 1,
+    });
+    expect(await breaker.execute(succeed)).toBe("ok");
+    const held = new Deferred<void>();
+    answers.push(held);
+    const tripped = new Promise((resolve) => breaker.on("stateChange", resolve));
+    const told = breaker.recordFailure(new Error("late"));
+    await new Promise((resolve) => setImmediate(resolve));
+    passDeadline();
+    expect(await told).toBe("stale");
+    held.resolve();
+    await tripped;
+    expect(await lastFailure(breaker)).toBe("late");
+  });
+});
+
 describe("a clock that fails", () => {
   const { redis } = lazily();
 

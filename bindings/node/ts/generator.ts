@@ -56,6 +56,8 @@ export function iterated(value: unknown, kind: "async" | "sync"): AnyAsync & Any
 export class GuardedAsyncGenerator implements AsyncGenerator<unknown, unknown, unknown> {
   private running: Running<AnyAsync> | undefined;
   private starting: Promise<Running<AnyAsync>> | undefined;
+  /** Settled once the fallback has given something to go on with, or thrown. */
+  private recovery: Promise<void> | undefined;
   private stepped = false;
   private over = false;
   private tookMs: number | null = 0;
@@ -119,10 +121,11 @@ export class GuardedAsyncGenerator implements AsyncGenerator<unknown, unknown, u
     own?: { readonly error: unknown },
   ): Promise<IteratorResult<unknown, unknown>> {
     this.stepped = true;
-    if (this.over) return { done: true, value: undefined };
-    const running = await this.begun();
+    if (this.over && (await this.isOver())) return { done: true, value: undefined };
+    await this.begun();
     // An earlier step may have ended it while this one waited for its turn.
-    if (this.over) return { done: true, value: undefined };
+    if (this.over && (await this.isOver())) return { done: true, value: undefined };
+    const running = this.running as Running<AnyAsync>;
     const { call, rules } = this.life;
     const begun = beginning(rules);
     let result: IteratorResult<unknown, unknown>;
@@ -134,23 +137,34 @@ export class GuardedAsyncGenerator implements AsyncGenerator<unknown, unknown, u
     } catch (error) {
       this.tookMs = total(this.tookMs, since(begun, rules.now));
       const ending = own !== undefined && own.error === error ? NEUTRAL : thrown(error, call, rules, this.tookMs);
-      await this.end(running, ending);
-      // It may still run, past its deadline or cancelled; nobody will ask it for more, and how it closes is nobody's.
-      void new Promise((closed) => closed(running.inner.return?.(undefined))).catch(() => undefined);
-      if (running.settle === undefined || !this.recovers(ending)) throw error;
-      return this.recovered(error);
+      if (running.settle === undefined || this.recovery !== undefined || !this.recovers(ending)) {
+        await this.abandon(running, ending);
+        throw error;
+      }
+      this.recovery = this.recover(running, ending, error);
+      await this.recovery;
+      return this.next();
     }
     this.tookMs = total(this.tookMs, since(begun, rules.now));
+    // It ended because an earlier step failed while this one waited: then this one is the fallback's to answer.
+    if (last !== undefined && running.settle !== undefined && this.recovery !== undefined) {
+      return (await this.isOver()) ? result : this.step(advance);
+    }
     if (last !== undefined) await this.end(running, returned(last.value, rules, this.tookMs));
     return result;
   }
 
-  private async begun(): Promise<Running<AnyAsync>> {
-    if (this.running !== undefined) return this.running;
+  /** Whether nothing more is to come, once a fallback that is on its way has had its say. */
+  private async isOver(): Promise<boolean> {
+    await this.recovery?.catch(() => undefined);
+    return this.over;
+  }
+
+  private async begun(): Promise<void> {
+    if (this.running !== undefined) return;
     this.starting ??= (this.start as () => Promise<Running<AnyAsync>>)();
     try {
       this.running = await this.starting;
-      return this.running;
     } catch (error) {
       this.over = true;
       throw error;
@@ -163,18 +177,24 @@ export class GuardedAsyncGenerator implements AsyncGenerator<unknown, unknown, u
     await running.settle?.(ending);
   }
 
+  private async abandon(running: Running<AnyAsync>, ending: Ending): Promise<void> {
+    await this.end(running, ending);
+    // It may still run, past its deadline or cancelled; nobody will ask it for more, and how it closes is nobody's.
+    void new Promise((closed) => closed(running.inner.return?.(undefined))).catch(() => undefined);
+  }
+
   private recovers(ending: Ending): boolean {
     const { fallback, fallbackOn } = this.life.call;
     return ending.outcome === "failure" && fallbackOn === "failure" && fallback !== undefined;
   }
 
   /** The stream goes on with what the fallback gives. */
-  private async recovered(error: unknown): Promise<IteratorResult<unknown, unknown>> {
+  private async recover(running: Running<AnyAsync>, ending: Ending, error: unknown): Promise<void> {
+    await this.abandon(running, ending);
     const { call, args } = this.life;
     const instead = await recover(call.fallback as NonNullable<CheckedCall["fallback"]>, error, args);
     this.running = { inner: iterated(instead, "async"), settle: undefined };
     this.over = false;
-    return this.next();
   }
 }
 
