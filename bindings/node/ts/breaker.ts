@@ -179,7 +179,7 @@ export class CircuitBreaker implements Breaker {
    * A refusal is thrown by a sync function and is a rejection of an async one. A plain function that returns promises is
    * known as async once one of its calls has returned one; `async` functions always are.
    *
-   * @throws {@link ConfigError}; TypeError if `fn` is no function
+   * @throws {@link ConfigError}; TypeError if `fn` is no function, or a class
    */
   guard<A extends unknown[], R, F = never>(
     fn: (...args: A) => R,

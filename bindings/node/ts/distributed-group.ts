@@ -69,7 +69,10 @@ export class DistributedCircuitBreakerGroup {
     return this.members.for(key);
   }
 
-  /** Gives up the breaker of a key; the circuit stays in the store. Whether the group held it. */
+  /**
+   * Gives up the breaker of a key; the circuit stays in the store. Whether the group held it.
+   * @throws {@link NameError} if the key is no text
+   */
   delete(key: string): boolean {
     return this.members.delete(key);
   }

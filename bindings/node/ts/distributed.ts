@@ -199,8 +199,8 @@ export class DistributedCircuitBreaker implements Breaker {
    * An async function like the one given, with its name and `this`, each call of which is guarded. Async generator
    * functions are guarded from the first step to the end. The fallback gets the error, then the arguments.
    *
-   * @throws {@link ConfigError}; TypeError if `fn` is no function, or a generator function: each step of it would have to
-   * wait for the store
+   * @throws {@link ConfigError}; TypeError if `fn` is no function, a class, or a generator function: each step of it would
+   * have to wait for the store
    */
   guard<A extends unknown[], R, F = never>(
     fn: (...args: A) => R,

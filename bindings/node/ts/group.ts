@@ -66,7 +66,10 @@ export class CircuitBreakerGroup {
     return this.members.size;
   }
 
-  /** Forgets a key. Whether there was one. A breaker that somebody still holds goes on, on its own. */
+  /**
+   * Forgets a key. Whether there was one. A breaker that somebody still holds goes on, on its own.
+   * @throws {@link NameError} if the key is no text
+   */
   delete(key: string): boolean {
     return this.members.delete(key);
   }
