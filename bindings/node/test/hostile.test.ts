@@ -262,6 +262,17 @@ describe.each([null, undefined, Symbol("no time")])("a clock that throws %s", (t
   });
 });
 
+test.each([Symbol("now"), Object.create(null)])(
+  "a clock that gives no number is wrong in the words of any other",
+  async (odd) => {
+    let now = 0;
+    const breaker = new CircuitBreaker("c", { clock: () => now });
+    breaker.trip();
+    now = odd as unknown as number;
+    await expect(breaker.execute(succeed)).rejects.toMatchObject({ code: "time_invalid" });
+  },
+);
+
 test("a signal that cannot be left is refused", async () => {
   const signal = { aborted: false, addEventListener: () => undefined } as unknown as AbortSignal;
   const call = new CircuitBreaker("c").execute(succeed, { signal });

@@ -81,7 +81,8 @@ export class Machine {
   admit(): Grant | Denial {
     if (this.admitEpoch >= 0) return { allowed: true, kind: CLOSED_PERMIT, epoch: this.admitEpoch, id: 0 };
     const now = this.now();
-    if (this.refuseFrom <= now && now < this.refuseUntil && Number.isInteger(now)) {
+    // First whether it is a number at all: comparing may throw.
+    if (Number.isInteger(now) && this.refuseFrom <= now && now < this.refuseUntil) {
       return { allowed: false, state: "open", retryAfterMs: this.refuseUntil - now };
     }
     const answer = this.ask(() => this.core.canRequest(now));
