@@ -3,15 +3,15 @@
 use alloc::borrow::Cow;
 use alloc::string::String;
 
-/// A text with the user and password of each URL in it replaced by `***`.
+/// A text with the user and password of each URL in it, with or without its scheme, replaced by `***`.
 #[must_use]
 pub fn without_credentials(text: &str) -> Cow<'_, str> {
-    if !text.contains("://") {
+    if !text.contains(AUTHORITY) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(scheme_end) = rest.find("://").map(|at| at + 3) {
+    while let Some(scheme_end) = rest.find(AUTHORITY).map(|at| at + AUTHORITY.len()) {
         let (head, tail) = rest.split_at(scheme_end);
         // A password may itself hold `@`, `/` or quotes: everything up to the last `@` before white space goes.
         let (url, after) = tail.split_at(tail.find(char::is_whitespace).unwrap_or(tail.len()));
@@ -29,6 +29,9 @@ pub fn without_credentials(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
+/// What user, password and host come after, with a scheme before it or without.
+const AUTHORITY: &str = "//";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -44,6 +47,7 @@ mod tests {
             ("tried \"rediss://u:pa\"ss'w`d@host\"\nand gave up", "tried \"rediss://***@host\"\nand gave up"),
             ("redis://a:b@one,redis://c:d@two", "redis://***@two"),
             ("://", "://"),
+            ("connect to //u:secret@host, please // mail me@host", "connect to //***@host, please // mail me@host"),
             ("\u{e9}://\u{e9}:\u{e8}@\u{ea}", "\u{e9}://***@\u{ea}"),
         ] {
             assert_eq!(without_credentials(text), shown, "{text}");
