@@ -6,7 +6,7 @@ import { CLOSED, REFUSED } from "./tasks.mjs";
 
 /** Times of one call in ns, per task and round. */
 export async function measureLocal() {
-  const closed = await inProcesses(Object.keys(CLOSED), { rounds: 15, samples: 1, batch: 1_000_000 });
+  const closed = await inProcesses(Object.keys(CLOSED), { rounds: 31, samples: 1, batch: 1_000_000 });
   const refused = await inProcesses(Object.keys(REFUSED), { rounds: 21, samples: 20, batch: 1000 });
   return new Map([...closed, ...refused]);
 }

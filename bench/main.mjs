@@ -48,11 +48,9 @@ async function redis() {
 /** Prints the median time of one call per task, and its ratio to `base`. */
 function table(title, times, unit, base) {
   console.log(`\n${title.padEnd(38)} ${`one call, ${unit}`.padStart(14)}   x ${base}`);
-  const rounds = times.get(base).length;
   for (const [name, values] of times) {
     const time = median(values) / (unit === "us" ? 1000 : 1);
-    // Tasks that were measured in other rounds than the base have only their medians to compare.
-    const factor = values.length === rounds ? ratio(times, name, base) : median(values) / median(times.get(base));
+    const factor = ratio(times, name, base);
     console.log(`  ${name.padEnd(36)} ${time.toFixed(1).padStart(14)}   ${factor.toFixed(2)}`);
   }
 }

@@ -1,5 +1,5 @@
-// Measures side by side: in interleaved rounds, so that a slow moment of the machine meets all tasks, and compared
-// within a round. What is reported is the median over the rounds, of times and of ratios alike.
+// Measures side by side: in interleaved rounds, so that a slow stretch of the machine meets all tasks alike. What is
+// reported are medians over the rounds, and their ratios: within one round chance weighs more than what is compared.
 import { Bench } from "tinybench";
 
 /**
@@ -34,9 +34,9 @@ async function repeat(call, times) {
   for (let i = 0; i < times; i++) await call();
 }
 
-/** The median over the rounds of how much longer `name` took than `base` in the same round. */
+/** How much longer a call of `name` took than one of `base`. */
 export function ratio(times, name, base) {
-  return median(times.get(name).map((time, round) => time / times.get(base)[round]));
+  return median(times.get(name)) / median(times.get(base));
 }
 
 /** The middle value; of an even number of values the mean of the middle two. */

@@ -11,10 +11,17 @@ export function isThenable(value: unknown): value is PromiseLike<unknown> {
   }
 }
 
-/** Whether a value is a promise of this realm as it was made: what awaiting it does is known, and cheap. */
+const THEN = Promise.prototype.then;
+
+/**
+ * Whether a value is a promise of this realm as it was made: what awaiting it does is known, and cheap. It may still be
+ * no promise at all but pass for one; then its `then` throws.
+ */
 export function isOrdinaryPromise(value: unknown): value is Promise<unknown> {
   try {
-    return value instanceof Promise && value.constructor === Promise && value.then === Promise.prototype.then;
+    // Not `instanceof`: what only looks like one is found out by `then` itself, which throws.
+    const like = value as Promise<unknown>;
+    return like.then === THEN && like.constructor === Promise;
   } catch {
     return false;
   }
