@@ -4,9 +4,9 @@ import type { CircuitBreakerPolicy, Settled } from "switchgear";
 import { CircuitBreaker } from "switchgear";
 import { DistributedCircuitBreaker, RedisStore } from "switchgear/redis";
 import { expect, test } from "vitest";
-import type { AnyBreaker } from "./support/scenarios";
 import { place } from "./support/stores";
 import { ManualClock } from "./support/time";
+import type { AnyBreaker } from "./support/world";
 
 const here = place();
 
