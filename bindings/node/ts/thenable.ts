@@ -18,6 +18,8 @@ const THEN = Promise.prototype.then;
  * no promise at all but pass for one; then its `then` throws.
  */
 export function isOrdinaryPromise(value: unknown): value is Promise<unknown> {
+  // Looking at them would throw, which is slow: functions without a result are common.
+  if (value === undefined || value === null) return false;
   try {
     // Not `instanceof`: what only looks like one is found out by `then` itself, which throws.
     const like = value as Promise<unknown>;
