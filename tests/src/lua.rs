@@ -1,9 +1,9 @@
 //! The Lua scripts on a real server: what a call looks like on the wire, and a circuit that answers as the core does.
 
 use redis::{Connection, ConnectionLike, RedisResult};
+pub use switchgear_core::shared::Script as ScriptId;
 use switchgear_core::shared::{
-    ADMISSION_FIELDS, Answer as EngineAnswer, PermitKind as EnginePermit, Script as EngineScript, SharedCircuit,
-    SharedOptions,
+    ADMISSION_FIELDS, Answer as EngineAnswer, PermitKind as EnginePermit, SharedCircuit, SharedOptions,
 };
 use switchgear_core::{Config, Millis, Mode, Outcome, Reason, Settlement, Snapshot, State, TripOn};
 use switchgear_lua::{Keys, SCRIPTS, Script};
@@ -13,32 +13,17 @@ use crate::vectors::{Answer, Machine, Operation};
 /// The lifetime of keys that the suites ask for: a day, as by default.
 pub const IDLE_TTL_MS: u64 = 86_400_000;
 
-/// The places of the scripts in [`SCRIPTS`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "they are called what the table calls them")]
-pub enum ScriptId {
-    Admit,
-    CanRequest,
-    RecordSuccess,
-    RecordFailure,
-    Release,
-    GetState,
-    Control,
+/// The script as it is shipped.
+pub fn shipped(id: ScriptId) -> &'static Script {
+    &SCRIPTS[id as usize]
 }
 
-impl ScriptId {
-    /// The script.
-    pub fn script(self) -> &'static Script {
-        &SCRIPTS[self as usize]
-    }
-
-    /// The script that settles a call which ended so.
-    pub fn settling(outcome: Outcome) -> Self {
-        match outcome {
-            Outcome::Success => Self::RecordSuccess,
-            Outcome::Failure => Self::RecordFailure,
-            Outcome::Release => Self::Release,
-        }
+/// The script that settles a call which ended so.
+fn settling(outcome: Outcome) -> ScriptId {
+    match outcome {
+        Outcome::Success => ScriptId::RecordSuccess,
+        Outcome::Failure => ScriptId::RecordFailure,
+        Outcome::Release => ScriptId::Release,
     }
 }
 
@@ -56,12 +41,12 @@ pub struct Call {
 impl Call {
     /// As EVALSHA.
     pub fn by_sha(&self) -> redis::Cmd {
-        self.command("EVALSHA", self.id.script().sha1)
+        self.command("EVALSHA", shipped(self.id).sha1)
     }
 
     /// As EVAL, which also makes the script known to the server.
     pub fn by_text(&self) -> redis::Cmd {
-        self.command("EVAL", self.id.script().text)
+        self.command("EVAL", shipped(self.id).text)
     }
 
     /// Sends it as hosts do: EVALSHA, and EVAL after NOSCRIPT.
@@ -149,11 +134,11 @@ impl Wire {
 
     fn settling(&self, outcome: Outcome, now: u64, id: &str, epoch: &str, kind: &str) -> Call {
         let args = vec![now.to_string(), id.to_owned(), epoch.to_owned(), kind.to_owned(), self.config.clone()];
-        self.call(ScriptId::settling(outcome), args)
+        self.call(settling(outcome), args)
     }
 
     fn call(&self, id: ScriptId, args: Vec<String>) -> Call {
-        let keys = match id.script().keys {
+        let keys = match shipped(id).keys {
             Keys::Circuit => self.keys.iter().take(1).cloned().collect(),
             Keys::All => self.keys.clone(),
         };
@@ -232,7 +217,7 @@ impl Reading {
         let ask = engine.admit(now);
         let step = engine.on_reading(now, ask.ticket, fields.each_ref().map(Option::as_deref));
         match (step.answer, step.ask) {
-            (None, Some(ask)) if ask.script == EngineScript::CanRequest => Ok(Self::AskOn),
+            (None, Some(ask)) if ask.script == ScriptId::CanRequest => Ok(Self::AskOn),
             (Some(EngineAnswer::Refused { retry_after, .. }), None) => Ok(Self::Refused(retry_after)),
             (Some(EngineAnswer::Granted(permit)), None) => match permit.kind {
                 EnginePermit::Closed => Ok(Self::Closed(permit.epoch)),

@@ -3,7 +3,7 @@
 
 use redis::ErrorKind;
 use switchgear_core::TripOn;
-use switchgear_tests::lua::read_snapshot;
+use switchgear_tests::lua::{read_snapshot, shipped};
 use switchgear_tests::servers::{ask, run};
 use switchgear_tests::situations::{Bench, Situation, TRIP_ON};
 
@@ -91,7 +91,7 @@ fn a_primary_without_its_replicas_refuses_whole_what_writes() {
                 let before = bench.stored(&circuit.wire).unwrap();
                 let place = format!("{name} in {situation:?} by {trip_on:?}");
                 // Known to the server, so that what follows is the script's own answer.
-                run(&mut bench.connection, &["SCRIPT", "LOAD", call.id.script().text]).unwrap();
+                run(&mut bench.connection, &["SCRIPT", "LOAD", shipped(call.id).text]).unwrap();
                 run(&mut bench.connection, &["CONFIG", "SET", "min-replicas-to-write", "1"]).unwrap();
                 let answer = bench.send(&call);
                 let after = bench.stored(&circuit.wire).unwrap();

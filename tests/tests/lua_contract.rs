@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use switchgear_core::shared::{Ask, Control, Script as EngineScript, Settle, SharedCircuit, SharedOptions};
 use switchgear_core::{Millis, Outcome, TripOn};
 use switchgear_lua::SCRIPTS;
-use switchgear_tests::lua::{Call, Fields, LuaPermit, PermitKind, Wire};
+use switchgear_tests::lua::{Call, Fields, LuaPermit, PermitKind, Wire, shipped};
 use switchgear_tests::servers::{Server, ask, run};
 use switchgear_tests::situations::{Bench, START, Situation, TRIP_ON, config};
 
@@ -131,7 +131,7 @@ fn at(ms: u64) -> Millis {
 }
 
 fn assert_same(engine: &SharedCircuit, asked: &Ask, call: &Call) {
-    assert_eq!(asked.script.as_str(), call.id.script().name);
+    assert_eq!(asked.script.as_str(), shipped(call.id).name);
     assert_eq!(asked.args, call.args, "{:?}", asked.script);
     assert_eq!(engine.keys().of(asked.script), call.keys, "{:?}", asked.script);
 }
@@ -193,7 +193,7 @@ fn the_engine_asks_in_the_words_of_the_contract() {
         let step = engine.on_reply(at(START), asked.ticket, &[2, 2, 0, 9, 0, 1, 1, 0, -1, 0]);
         let given_back = step.ask.expect("the slot is given back");
         let call = wire.give_back(START, &id(7));
-        assert_eq!(given_back.script.as_str(), call.id.script().name);
+        assert_eq!(given_back.script.as_str(), shipped(call.id).name);
         // The kind says nothing there.
         assert_eq!(given_back.args[..3], call.args[..3]);
         assert_eq!(given_back.args[4], call.args[4]);

@@ -25,3 +25,9 @@ pub fn version() -> &'static str {
 pub fn error_codes() -> Vec<&'static str> {
     ErrorCode::ALL.map(ErrorCode::as_str).to_vec()
 }
+
+/// Whether a number is a moment.
+#[napi(catch_unwind)]
+pub fn is_moment(now: f64) -> bool {
+    switchgear_core::Millis::from_f64(now).is_ok()
+}

@@ -29,6 +29,7 @@ const ASK: u32 = 16;
 const TRANSITION: u32 = 32;
 const CONFIG_MISMATCH: u32 = 64;
 const MALFORMED: u32 = 128;
+const COUNTED: u32 = 256;
 
 /// What stands for "unknown" or "none" where a number is wanted.
 const NONE: f64 = -1.0;
@@ -324,7 +325,8 @@ impl Circuit {
         let flags = u32::from(step.ask.is_some()) * ASK
             + u32::from(step.transition.is_some()) * TRANSITION
             + u32::from(step.config_mismatch) * CONFIG_MISMATCH
-            + u32::from(step.malformed) * MALFORMED;
+            + u32::from(step.malformed) * MALFORMED
+            + u32::from(step.counted) * COUNTED;
         let answer = step.answer.map_or(NO_ANSWER, answered);
         self.last = step;
         answer | flags

@@ -90,3 +90,4 @@ export const ASK = 16;
 export const TRANSITION = 32;
 export const CONFIG_MISMATCH = 64;
 export const MALFORMED = 128;
+export const COUNTED = 256;

@@ -110,6 +110,8 @@ export interface Native {
   showText(text: string): string;
   /** A text with the user and password of each URL in it replaced. */
   withoutCredentials(text: string): string;
+  /** Whether a number is a moment: an integer, 0 to 2^52. */
+  isMoment(now: number): boolean;
   /** The defaults of what a facade reads itself. */
   defaults(): { maxKeys: number; prefix: string; storeTimeoutMs: number };
   /** Throws with code `name_invalid` unless the text can name a circuit. */

@@ -14,6 +14,7 @@ import {
   type Ask,
   CONFIG_MISMATCH,
   CONTROLLED,
+  COUNTED,
   type Engine,
   type Fields,
   GRANTED_BYPASS,
@@ -47,7 +48,6 @@ export class SharedCircuit {
   private readonly admitCommand: readonly string[];
   private readonly key: string;
   private readonly successIsFree: boolean;
-  private closed: ClosedReading | undefined;
 
   /**
    * Asks nothing of the store.
@@ -72,7 +72,7 @@ export class SharedCircuit {
   admit(): Promise<Admission> {
     return new Promise((resolve) => {
       const now = this.clock();
-      if (!isMoment(now)) this.checked(() => this.native.sharedAdmit(this.engine, now));
+      if (!this.isMoment(now)) this.checked(() => this.native.sharedAdmit(this.engine, now));
       const talk = new Conversation(this, now, UNTOLD, true, resolve as (answer: Answer) => void);
       this.connection.deadlines.start(talk);
       this.send(talk, this.admitCommand);
@@ -144,18 +144,12 @@ export class SharedCircuit {
       return;
     }
     const now = this.later(talk.startedAt);
-    const numbers = integers(reply);
-    const code = this.native.sharedOnReply(this.engine, now, this.told(talk), numbers);
-    if (numbers[0] === COUNTED && (code & MALFORMED) === 0) talk.counted?.();
+    const code = this.native.sharedOnReply(this.engine, now, this.told(talk), integers(reply));
+    if ((code & COUNTED) !== 0) talk.counted?.();
     this.follow(talk, code);
   }
 
   private read(talk: Conversation, fields: Fields): void {
-    // A closed circuit knows no time: the same reading has the same answer.
-    if (talk.ticket === UNTOLD && this.closed?.isReadBy(fields) === true) {
-      this.grant(talk, this.closed.grant);
-      return;
-    }
     const now = this.later(talk.startedAt);
     if (talk.ticket !== UNTOLD) {
       this.follow(talk, this.native.sharedOnReading(this.engine, now, talk.ticket, fields));
@@ -165,14 +159,9 @@ export class SharedCircuit {
     if (answer < 0) {
       this.follow(talk, -1 - answer);
     } else {
-      this.closed = new ClosedReading(fields, new Grant(GRANTED_CLOSED, answer, 0));
-      this.grant(talk, this.closed.grant);
+      this.connection.deadlines.end(talk);
+      talk.resolve(new Grant(GRANTED_CLOSED, answer, 0));
     }
-  }
-
-  private grant(talk: Conversation, grant: Grant): void {
-    this.connection.deadlines.end(talk);
-    talk.resolve(grant);
   }
 
   private follow(talk: Conversation, code: number): void {
@@ -269,10 +258,14 @@ export class SharedCircuit {
   private later(fallback: number): number {
     try {
       const now = this.clock();
-      return isMoment(now) ? now : fallback;
+      return this.isMoment(now) ? now : fallback;
     } catch {
       return fallback;
     }
+  }
+
+  private isMoment(now: number): boolean {
+    return typeof now === "number" && this.native.isMoment(now);
   }
 
   private checked<T>(ask: () => T): T {
@@ -281,25 +274,6 @@ export class SharedCircuit {
     } catch (error) {
       throw fromNative(error);
     }
-  }
-}
-
-/** The last reading of a closed circuit, and what the engine gave for it. */
-class ClosedReading {
-  constructor(
-    private readonly fields: Fields,
-    readonly grant: Grant,
-  ) {}
-
-  isReadBy(other: Fields): boolean {
-    const { fields } = this;
-    return (
-      other[0] === fields[0] &&
-      other[1] === fields[1] &&
-      other[2] === fields[2] &&
-      other[3] === fields[3] &&
-      other[4] === fields[4]
-    );
   }
 }
 
@@ -335,22 +309,12 @@ class Conversation extends Deadline {
  */
 const UNTOLD = 0;
 
-/** How the reply to an outcome begins that counted. */
-const COUNTED = 1;
-
 const CONTROLS = {
   reset: "sharedReset",
   trip: "sharedTrip",
   forceOpen: "sharedForceOpen",
   disable: "sharedDisable",
 } as const;
-
-/** The latest moment there is: 2^52. */
-const MAX_TIME = 4_503_599_627_370_496;
-
-function isMoment(now: unknown): boolean {
-  return Number.isInteger(now) && (now as number) >= 0 && (now as number) <= MAX_TIME;
-}
 
 function ignore(): void {
   // Nobody waits.

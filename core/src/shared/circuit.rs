@@ -75,6 +75,8 @@ pub struct Step {
     pub ask: Option<Ask>,
     /// The change of state that this process's call made, for its listeners.
     pub transition: Option<Transition>,
+    /// The outcome that was told has counted; said also when it comes too late for an answer.
+    pub counted: bool,
     /// The half-open period runs by another configuration than ours; said once per circuit and process.
     pub config_mismatch: bool,
     /// The reply was none that a script of ours gives: the same as an error.
@@ -344,7 +346,7 @@ impl SharedCircuit {
         // A grant that comes after the deadline is nobody's any more.
         let is_late = talk.answered && matches!(verdict, Verdict::Probe { .. });
         let ask = is_late.then(|| self.give_back(now, id));
-        Some(Step { answer: answer_to(verdict, id), ask, transition, config_mismatch, malformed: false })
+        Some(Step { answer: answer_to(verdict, id), ask, transition, config_mismatch, ..Step::default() })
     }
 
     /// The store did not answer. If a slot may have been taken by the command whose reply was lost, it is given back.
@@ -416,7 +418,8 @@ fn answer_to(verdict: Verdict, id: CallId) -> Option<Answer> {
 
 fn told(talk: &Conversation, answer: Answer, reply: &[i64]) -> Option<Step> {
     let Aftermath { transition, config_mismatch } = reply::aftermath(reply, talk.at)?;
-    Some(Step { answer: Some(answer), transition, config_mismatch, ..Step::default() })
+    let counted = answer == Answer::Settled(Settlement::Applied);
+    Some(Step { answer: Some(answer), transition, counted, config_mismatch, ..Step::default() })
 }
 
 #[cfg(test)]

@@ -256,7 +256,7 @@ fn outcomes_that_could_not_be_told_are_said_to_be_so() {
     let Settle::Tell(ask) = circuit.settle(at(110), Some(permit), Outcome::Success) else { panic!("told") };
     assert_eq!(circuit.on_deadline(ask.ticket).answer, Some(Answer::Unavailable));
     let step = circuit.on_reply(at(400), ask.ticket, &[1, 0, 0, 110, 0, 2, 3, 0, -1, 0]);
-    assert_eq!(step.answer, None);
+    assert_eq!((step.answer, step.counted), (None, true));
     assert_eq!(step.transition.unwrap().to, State::Closed);
 }
 
@@ -375,4 +375,15 @@ fn an_admission_is_over_at_its_deadline() {
     circuit.on_deadline(ask.ticket);
     let step = circuit.on_error(at(300), ask.ticket, "NOSCRIPT");
     assert_eq!(step.ask.map(|ask| ask.script), Some(Script::Release), "nothing is asked for the caller who left");
+}
+
+#[test]
+fn an_outcome_that_was_stale_has_not_counted() {
+    let mut circuit = circuit(&[]);
+    let permit = probe(&mut circuit);
+    let Settle::Tell(ask) = circuit.settle(at(110), Some(permit), Outcome::Failure) else { panic!("told") };
+    let step = circuit.on_reply(at(111), ask.ticket, &long([0, 0, 0, 110, 0]));
+    assert_eq!((step.answer, step.counted), (Some(Answer::Settled(Settlement::Stale)), false));
+    let ask = circuit.control(at(112), Control::Reset).unwrap();
+    assert!(!circuit.on_reply(at(113), ask.ticket, &long([1, 0, 0, 112, 0])).counted, "no outcome");
 }
