@@ -108,6 +108,12 @@ impl TimeError {
         Self { value: value.to_string() }
     }
 
+    /// The error of a host's value that is not even a number; `shown` is how it may be shown.
+    #[must_use]
+    pub fn of(shown: &str) -> Self {
+        Self::new(&shown)
+    }
+
     /// `time_invalid`.
     #[must_use]
     pub const fn code(&self) -> &'static str {

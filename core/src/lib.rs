@@ -16,6 +16,7 @@ pub mod config;
 mod error;
 mod group;
 mod hints;
+pub mod http;
 mod name;
 mod permit;
 mod probes;

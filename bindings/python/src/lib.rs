@@ -1,0 +1,43 @@
+//! The native module of the Python package: each function converts, calls the core, and converts back. It holds no rule.
+//!
+//! `switchgear/_native.pyi` is this module as the facade sees it. Every class is frozen and keeps what changes behind a lock
+//! or in an atomic. INVARIANT: no Python code runs, and nothing of Python is made or dropped, while a lock is held: so no
+//! lock is ever waited for by the thread that holds it, be it through a finalizer, a signal handler or the collector, and
+//! under the GIL none can be held by another thread at the moment of a fork.
+
+mod breaker;
+mod config;
+mod convert;
+mod group;
+mod queue;
+mod shared;
+
+use pyo3::prelude::pymodule;
+
+/// See `_native.pyi`.
+#[pymodule(gil_used = false)]
+mod _native {
+    #[pymodule_export]
+    use crate::breaker::{Denial, Grant, Loudness, Machine, TransitionSeen};
+    #[pymodule_export]
+    use crate::config::{
+        Config, check_name, check_option, check_prefix, defaults, describe, error_codes, fields, http_status_counts,
+        is_moment, without_credentials,
+    };
+    #[pymodule_export]
+    use crate::group::Members;
+    #[pymodule_export]
+    use crate::queue::Queue;
+    #[pymodule_export]
+    use crate::shared::{Ask, Circuit, SharedConfig, SharedGrant, StepSeen};
+
+    #[pymodule_export]
+    const SUCCESS: u32 = crate::convert::SUCCESS;
+    #[pymodule_export]
+    const FAILURE: u32 = crate::convert::FAILURE;
+    #[pymodule_export]
+    const RELEASE: u32 = crate::convert::RELEASE;
+    #[pymodule_export]
+    #[allow(non_upper_case_globals, reason = "that is its name in Python")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+}

@@ -1,0 +1,232 @@
+"""The native module: the rules and the engine, as the facade asks them. Private: what is public is in `switchgear`.
+
+Every class is safe under threads and runs no Python code while it holds a lock. Times are integer milliseconds. What is
+wrong with input is raised as the facade's own class for it (`ConfigError`, `InvalidNameError`, `InvalidTimeError`).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Literal, final
+
+from typing_extensions import TypeAlias
+
+SUCCESS: Final = 0
+FAILURE: Final = 1
+RELEASE: Final = 2
+
+_State: TypeAlias = Literal["closed", "open", "half-open"]
+_Mode: TypeAlias = Literal["auto", "forced-open", "disabled"]
+_Reason: TypeAlias = Literal["threshold", "cooldown", "probe-failed", "probes-succeeded", "manual"]
+# In the order of `switchgear.Snapshot`.
+_Snapshot: TypeAlias = tuple[_State, _Mode, int, int, int, int, int, int | None, int, int, int]
+
+@final
+class Config:
+    """A checked configuration: made once per policy, taken by every breaker that runs by it."""
+
+    def __new__(cls, layers: Sequence[Mapping[str, object]]) -> Config:
+        """From layers of options in snake_case, the outermost first. Raises `ConfigError`."""
+
+@final
+class Loudness:
+    """How many listen to what every single call emits; a group and its breakers share one."""
+
+    def __new__(cls) -> Loudness: ...
+    def add(self, listeners: int) -> None: ...
+    @property
+    def count(self) -> int: ...
+
+@final
+class Grant:
+    """The right to one call of a local circuit."""
+
+    @property
+    def is_probe(self) -> bool: ...
+    @property
+    def epoch(self) -> int: ...
+
+@final
+class Denial:
+    """The answer to a call that may not go ahead."""
+
+    @property
+    def state(self) -> Literal["open", "half-open"]: ...
+    @property
+    def retry_after_ms(self) -> int | None: ...
+
+@final
+class Transition:
+    """A change of the state as callers see it."""
+
+    @property
+    def from_state(self) -> _State: ...
+    @property
+    def to_state(self) -> _State: ...
+    @property
+    def at(self) -> int: ...
+    @property
+    def reason(self) -> _Reason: ...
+    @property
+    def failures(self) -> int: ...
+    @property
+    def open_ms(self) -> int | None: ...
+
+@final
+class Machine:
+    """The state machine of one local circuit. Every `now` is checked and may raise `InvalidTimeError`."""
+
+    def __new__(cls, config: Config, loudness: Loudness, plain: bool) -> Machine:
+        """A closed circuit. `plain`: nothing in the policy wants to know more of a success than that it was one."""
+    @property
+    def hot(self) -> int | None:
+        """The epoch of the closed permit that every call now gets unasked, and whose success need not be settled; none if
+        calls have to be admitted, if somebody listens to calls, or if the policy is not plain."""
+    @property
+    def success_ignored(self) -> bool:
+        """A success with a closed permit never changes anything, whatever happens in between. If not, look at `hot` again when
+        the call is over: another one may have failed meanwhile, and then the success counts."""
+    def admit(self, now: int) -> Grant | Denial: ...
+    def settle(self, now: int, grant: Grant | None, outcome: int) -> bool:
+        """Settles a call with its permit, or without by the plain rules. Whether it applied."""
+    def settle_closed(self, now: int, epoch: int, outcome: int) -> bool:
+        """Settles a call that `hot` let through. Whether it applied."""
+    @property
+    def has_transitions(self) -> bool: ...
+    def take_transitions(self) -> list[Transition]:
+        """The transitions that nobody has taken yet, in the order in which they happened."""
+    def retry_after_ms(self, now: int) -> int | None: ...
+    def state(self) -> _State: ...
+    def snapshot(self, now: int) -> _Snapshot: ...
+    def reset(self, now: int) -> None: ...
+    def trip(self, now: int, for_ms: object = None) -> None: ...
+    def force_open(self, now: int) -> None: ...
+    def disable(self, now: int) -> None: ...
+
+@final
+class Members:
+    """What a group holds, bounded: the least recently used goes first, closed ones before others."""
+
+    def __new__(cls, capacity: int) -> Members: ...
+    def get(self, key: str) -> object | None:
+        """The member of a key, now the most recently used."""
+    def add(self, key: str, member: object) -> tuple[object, object | None]:
+        """Adds a closed member, unless there is one of this key already. The one that is in, and the one that had to go."""
+    def remove(self, key: str) -> object | None: ...
+    def note(self, key: str, member: object, closed: bool) -> None:
+        """Notes that a member, if it is still in, closed or is closed no more."""
+    def values(self) -> list[object]:
+        """The members, in the order in which they came."""
+    def __len__(self) -> int: ...
+
+@final
+class Queue:
+    """Things to tell, one after another and in order, whoever adds them and whatever telling adds."""
+
+    def __new__(cls) -> Queue: ...
+    def push(self, item: object) -> None: ...
+    def drain(self, tell: Callable[[object], object]) -> None:
+        """Tells everything that waits, unless a thread of this process is at it already: then that one goes on to these. What
+        `tell` raises ends it and is raised; the rest waits for the next call."""
+
+@final
+class SharedConfig:
+    """A checked configuration of a shared circuit."""
+
+    def __new__(cls, layers: Sequence[Mapping[str, object]]) -> SharedConfig:
+        """From layers of options in snake_case, `on_store_failure` and `idle_ttl_ms` among them. Raises `ConfigError`."""
+
+@final
+class SharedGrant:
+    """The right to one call of a shared circuit."""
+
+    @property
+    def is_probe(self) -> bool: ...
+    @property
+    def is_free(self) -> bool:
+        """Its success need not be settled."""
+
+@final
+class Ask:
+    """A command to send, and what its reply is handed in with."""
+
+    @property
+    def ticket(self) -> int: ...
+    @property
+    def delay_ms(self) -> int:
+        """Milliseconds to wait before sending it."""
+    @property
+    def reads(self) -> bool:
+        """Its reply goes to `on_reading`, not to `on_reply`."""
+    @property
+    def command(self) -> list[str]: ...
+
+@final
+class Step:
+    """What came of a question, a reply, an error or a deadline: each part may be there or not."""
+
+    @property
+    def answer(self) -> SharedGrant | Denial | Literal["unavailable", "applied", "stale", "controlled"] | _Snapshot | None:
+        """The answer to what was asked; comes at most once per ticket."""
+    @property
+    def ask(self) -> Ask | None:
+        """What to send next. Where the answer is there already nobody waits for what comes of it."""
+    @property
+    def transition(self) -> Transition | None: ...
+    @property
+    def counted(self) -> bool:
+        """The outcome that was told has counted; said also when it comes too late for an answer."""
+    @property
+    def config_mismatch(self) -> bool: ...
+    @property
+    def malformed(self) -> bool:
+        """The reply was none that a script of ours gives: the same as an error."""
+
+@final
+class Circuit:
+    """The engine of one shared circuit as this process sees it. Every `now` is checked and may raise `InvalidTimeError`."""
+
+    def __new__(cls, name: str, prefix: str, nonce: int, reads_primary: bool, config: SharedConfig) -> Circuit:
+        """Asks nothing of the store. `nonce`: 64 random bits, drawn anew for each circuit object and after fork.
+        `reads_primary`: whether a plain read goes to the server that takes writes. Raises `InvalidNameError`."""
+    @property
+    def routing_key(self) -> str: ...
+    def admit(self, now: int) -> Ask: ...
+    def settle(self, now: int, grant: SharedGrant | None, outcome: int) -> Step: ...
+    def get_state(self, now: int) -> Step: ...
+    def reset(self, now: int) -> Step: ...
+    def trip(self, now: int, for_ms: object = None) -> Step: ...
+    def force_open(self, now: int) -> Step: ...
+    def disable(self, now: int) -> Step: ...
+    def on_reading(self, now: int, ticket: int, fields: object) -> Step:
+        """Takes the values that were read: a sequence of five, each bytes, text or none."""
+    def on_reply(self, now: int, ticket: int, reply: object) -> Step:
+        """Takes a reply: a sequence of integers; anything else is malformed."""
+    def on_error(self, now: int, ticket: int, error: str) -> Step: ...
+    def on_deadline(self, ticket: int) -> Step: ...
+
+def check_name(name: object) -> None:
+    """Raises `InvalidNameError` unless it can name a circuit."""
+
+def check_prefix(prefix: object) -> None:
+    """Raises `InvalidNameError` unless it can be the prefix of a store's keys."""
+
+def check_option(name: str, value: object) -> int:
+    """Checks a number by the core's rules: `timeout_ms`, `slow_call_ms`, `max_keys`, `for_ms`, `idle_ttl_ms`."""
+
+def fields() -> list[tuple[str, str | None, str]]:
+    """The core's table: the name of each option, another name that is accepted for it, its default in words."""
+
+def defaults() -> tuple[int, str, int]:
+    """`max_keys` of a group, `prefix` and `timeout_ms` of a store."""
+
+def describe(value: object) -> str:
+    """A value as an error shows it: shortened, nothing of what is inside an object, no user and password of a URL."""
+
+def without_credentials(text: str) -> str:
+    """The text with the user and password of each URL in it replaced."""
+
+def is_moment(now: object) -> bool: ...
+def error_codes() -> list[str]: ...
+def http_status_counts(status: int) -> bool:
+    """Whether an HTTP status says that the server failed: 429, and 500 to 599 but 501."""
+
+__version__: Final[str]
