@@ -58,3 +58,14 @@ need() {
   printf 'switchgear: `%s` is not on this machine: %s\n' "$1" "$2" >&2
   return 1
 }
+
+# apt_install PACKAGE...: installs Debian packages, as root or through sudo.
+apt_install() {
+  local as_root=()
+  [ "$(id -u)" -eq 0 ] || { need sudo "run as root, or install $* by hand" && as_root=(sudo); } || return 1
+  need apt-get "install $* by hand" || return 1
+  export DEBIAN_FRONTEND=noninteractive
+  local install=("${as_root[@]}" apt-get install -y --no-install-recommends "$@")
+  # A new machine has no package lists yet, an old one has stale ones: fetch them only when the install needs them.
+  "${install[@]}" || { "${as_root[@]}" apt-get update && "${install[@]}"; }
+}
