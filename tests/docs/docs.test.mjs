@@ -89,6 +89,8 @@ const RUN = {
   // Compiled and run by `cargo test --doc`, for the documents that a crate includes.
   rust: ({ document }) =>
     assert.match(document, /^(?:core|lua)\//, "only core/README.md and lua/README.md are run by rustdoc"),
+  // Run, and type-checked, by bindings/python/tests/test_docs.py.
+  python: () => {},
   // Output and data: not code. The demo's timeline is held to the demo by demo/demo.test.mjs.
   text: () => {},
   // A vector is run by every runner.
@@ -111,6 +113,7 @@ for (const example of examples) {
 test("README and doc comments have the examples they are read for", () => {
   const typed = (pattern) => examples.filter(({ language, document }) => language === "ts" && pattern.test(document));
   assert.ok(typed(/^README\.md$/).length >= 3);
+  assert.ok(typed(/^docs\/node\.md$/).length >= 6);
   assert.ok(typed(/\.ts$/).length >= 3);
 });
 
@@ -205,6 +208,13 @@ function checkCommand(line) {
       if (verb === "install" || verb === "pack") return; // the pack test packs it and installs the tarball
       assert.ok(verb === "test" || packageScripts().includes(words[2]), `${line}: no such npm script`);
       return;
+    case "pip": {
+      if (line.includes("dist/wheels")) return; // bindings/python/tests/test_wheel.py installs the wheel
+      const [, name, extra] = /^"?([\w-]+)(?:\[(\w+)\])?"?$/.exec(words[2]) ?? [];
+      assert.equal(`${verb} ${name}`, "install switchgear", line);
+      if (extra !== undefined) assert.match(read("pyproject.toml"), new RegExp(`^${extra} = \\[`, "m"), line);
+      return;
+    }
     case "cargo": {
       const crate = words[words.indexOf("-p") + 1];
       if (words.includes("-p"))

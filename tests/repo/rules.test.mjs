@@ -122,13 +122,33 @@ test("the licences and the authors are named alike", () => {
 });
 
 test("each link between documents leads somewhere", () => {
+  const known = (target) => files.some((file) => file === target || file.startsWith(`${target}/`));
   const dead = files
     .filter((file) => file.endsWith(".md"))
-    .flatMap((file) =>
-      [...read(file).matchAll(/\]\((?!\w+:)([^)#\s]+)(?:#[^)]*)?\)/g)]
-        .map(([, target]) => join(file, "..", target).replace(/\/$/, ""))
-        .filter((target) => !files.some((known) => known === target || known.startsWith(`${target}/`)))
-        .map((target) => `${file}: ${target}`),
-    );
+    .flatMap((file) => linksOf(file).filter(({ target }) => !known(target)))
+    .map(({ file, link }) => `${file}: ${link}`);
   none(dead, "these lead nowhere");
 });
+
+test("README.md links by address: it is shown where there is no repository around it", () => {
+  const relative = linksOf("README.md").filter(({ link }) => !link.startsWith(HOME));
+  none(
+    relative.map(({ link }) => link),
+    `begin these with ${HOME}`,
+  );
+});
+
+/** Where a document of the repository is found from outside. */
+const HOME = "https://github.com/switchgear/switchgear/blob/main/";
+
+/** The links of a document that lead to files of the repository, by address or by path, inline or as a reference. */
+function linksOf(file) {
+  return [...read(file).matchAll(/(?:\]\(|^\[[^\]]+\]: )([^)#\s]+)/gm)]
+    .map(([, link]) => ({ file, link }))
+    .filter(({ link }) => link.startsWith(HOME) || !/^\w+:/.test(link))
+    .map(({ link }) => ({
+      file,
+      link,
+      target: link.startsWith(HOME) ? link.slice(HOME.length) : join(file, "..", link).replace(/\/$/, ""),
+    }));
+}
