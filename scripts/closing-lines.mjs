@@ -15,6 +15,8 @@ const RUNNERS = [
   { line: /^test result: .*$/, passed: /(\d+) passed/, failed: /(\d+) failed/ },
   // node --test
   { line: /^\S+ (?:pass|fail) \d+$/, passed: /pass (\d+)/, failed: /fail (\d+)/ },
+  // pytest
+  { line: /^=* ?\d+ (?:passed|failed|errors?)\b.* in [\d.]+s/, passed: /(\d+) passed/, failed: /(\d+) failed/ },
   // vitest
   { line: /^\s*Tests +.*\(\d+\)$/, passed: /(\d+) passed/, failed: /(\d+) failed/ },
 ];

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The Python of the tests: .cache/venv, with the packages of bindings/python/requirements.txt, and older Redis clients beside it.
-# PYTHON names another interpreter than `python3`; a change of interpreter makes the venv anew.
+# PYTHON names another interpreter than `python3`; a change of interpreter makes the venv anew. Arguments: `all` adds
+# .cache/venv-oldest and .cache/venv-newest, of the oldest and the newest Python of this machine that the package supports.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -9,8 +10,46 @@ cd "$ROOT"
 PYTHON=${PYTHON:-python3}
 WANTED='import sys; raise SystemExit(sys.version_info < (3, 10))'
 IDENTITY='import sys; print(sys.version, sys.base_prefix)'
-VENV=.cache/venv
 CLIENTS=.cache/clients
+
+# `step` looks at a function's status, so each command below says for itself that its failure ends it.
+make_venv() {
+  local venv=$1 python=$2 packages
+  "$python" -m venv --clear "$venv" || return 1
+  pip_install "$venv" --require-hashes -r bindings/python/requirements.txt || return 1
+  # The package is used from where its sources are: an edit needs no install.
+  packages=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))') || return 1
+  printf '%s\n' "$ROOT/bindings/python" >"$packages/switchgear.pth"
+}
+
+make_clients() {
+  local pinned name version
+  rm -rf "$CLIENTS"
+  while read -r pinned; do
+    name=${pinned%%==*} version=${pinned#*==}
+    pip_install .cache/venv --no-deps --target "$CLIENTS/$name-${version%%.*}" "$pinned" || return 1
+  done < <(grep -E '^[a-z]' bindings/python/requirements-clients.txt)
+}
+
+pip_install() { "$1/bin/python" -m pip install --quiet --disable-pip-version-check "${@:2}"; }
+
+# venv NAME PYTHON: .cache/NAME, made of this interpreter unless it is there already.
+venv() {
+  local folder=.cache/$1
+  if [ "$("$folder/bin/python" -c "$IDENTITY" 2>/dev/null)" != "$("$2" -c "$IDENTITY")" ]; then rm -rf "$folder"; fi
+  once "python packages ($1)" "$folder/bin/python" bindings/python/requirements.txt -- make_venv "$folder" "$2"
+}
+
+# also NAME PYTHON: the same, but a link to .cache/venv where that is of this interpreter.
+also() {
+  if [ "$("$2" -c "$IDENTITY")" != "$("$PYTHON" -c "$IDENTITY")" ]; then
+    [ ! -L ".cache/$1" ] || rm ".cache/$1"
+    venv "$1" "$2"
+  else
+    rm -rf ".cache/$1"
+    ln -s venv ".cache/$1"
+  fi
+}
 
 # Debian's python3 comes without what makes a venv.
 command -v "$PYTHON" >/dev/null 2>&1 && "$PYTHON" -c 'import ensurepip, venv' 2>/dev/null ||
@@ -23,27 +62,10 @@ command -v "$PYTHON" >/dev/null 2>&1 && "$PYTHON" -c 'import ensurepip, venv' 2>
 # Without it a TZ is silently UTC, and the tests in other time zones would show nothing.
 [ -e /usr/share/zoneinfo/Asia/Tokyo ] || step "install tzdata" apt_install tzdata
 
-# `step` looks at a function's status, so each command says for itself that its failure ends it.
-make_venv() {
-  "$PYTHON" -m venv --clear "$VENV" || return 1
-  pip_install --require-hashes -r bindings/python/requirements.txt || return 1
-  # The package is used from where its sources are: an edit needs no install.
-  local packages
-  packages=$("$VENV/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))') || return 1
-  printf '%s\n' "$ROOT/bindings/python" >"$packages/switchgear.pth"
-}
-
-make_clients() {
-  local pinned name version
-  rm -rf "$CLIENTS"
-  while read -r pinned; do
-    name=${pinned%%==*} version=${pinned#*==}
-    pip_install --no-deps --target "$CLIENTS/$name-${version%%.*}" "$pinned" || return 1
-  done < <(grep -E '^[a-z]' bindings/python/requirements-clients.txt)
-}
-
-pip_install() { "$VENV/bin/pip" install --quiet --disable-pip-version-check "$@"; }
-
-if [ "$("$VENV/bin/python" -c "$IDENTITY" 2>/dev/null)" != "$("$PYTHON" -c "$IDENTITY")" ]; then rm -rf "$VENV"; fi
-once "python packages" "$VENV/bin/python" bindings/python/requirements.txt scripts/python.sh -- make_venv
-once "older redis clients" "$CLIENTS" bindings/python/requirements-clients.txt scripts/python.sh -- make_clients
+venv venv "$PYTHON"
+once "older redis clients" "$CLIENTS" bindings/python/requirements-clients.txt -- make_clients
+if [ "${1:-}" = all ]; then
+  pythons=$(scripts/pythons.sh)
+  also venv-oldest "$(head -n 1 <<<"$pythons" | cut -d' ' -f2-)"
+  also venv-newest "$(tail -n 1 <<<"$pythons" | cut -d' ' -f2-)"
+fi

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every check of the project, from a fresh clone on. Two lanes, as there are two cores: cargo's and Node's.
+# Every check of the project, from a fresh clone on. Two lanes, as there are two cores: cargo's and then Python's, and Node's.
 # The first step that fails stops both, and is named with its whole output.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
@@ -19,8 +19,29 @@ rust_lane() {
   step "cargo package" cargo package -p switchgear-core -p switchgear-lua --allow-dirty --offline
 }
 
+# The suite runs on the usual Python, on the oldest and on the newest of this machine (each in another time zone, as neither may
+# matter), and with each test in several threads at once.
+python_lane() {
+  local bin=.cache/venv/bin
+  scripts/build-python.sh
+  step "ruff" $bin/ruff check
+  step "ruff format" $bin/ruff format --check
+  step "mypy" $bin/mypy
+  step "stubtest" $bin/stubtest --mypy-config-file pyproject.toml switchgear
+  step "python tests" $bin/pytest
+  step "python tests, oldest Python, TZ=America/New_York" env TZ=America/New_York .cache/venv-oldest/bin/pytest
+  step "python tests, newest Python, TZ=Asia/Tokyo" env TZ=Asia/Tokyo .cache/venv-newest/bin/pytest
+  step "python tests, each in four threads" $bin/pytest --parallel-threads=4
+  step "python package" $bin/pytest tests/pack
+}
+
+cargo_and_python_lane() {
+  rust_lane
+  python_lane
+}
+
 node_lane() {
-  scripts/build.sh
+  scripts/build-node.sh
   step "typecheck" npm run --silent typecheck
   step "lint" npm run --silent lint
   step "node tests" npm test --silent
@@ -52,9 +73,10 @@ stop_lanes() {
 }
 
 scripts/setup.sh
+scripts/python.sh all
 need cargo-nextest "cargo install cargo-nextest"
 
-lane rust_lane
+lane cargo_and_python_lane
 rust=$!
 lane node_lane
 node=$!
