@@ -50,6 +50,9 @@ test("one version everywhere: the one in the root Cargo.toml", () => {
     stated.set(`Cargo.lock, ${name}`, new RegExp(`name = "${name}"\nversion = "([^"]+)"`).exec(lock)?.[1]);
   }
   const different = [...stated].filter(([, found]) => found !== version).map(([where, found]) => `${where}: ${found}`);
+  const project = /^\[project\]\n([\s\S]*?)^\[/m.exec(read("pyproject.toml"))[1];
+  assert.match(project, /^dynamic = \["version"\]$/m, "pyproject.toml: maturin takes the version from Cargo");
+  assert.doesNotMatch(project, /^version\b/m, "pyproject.toml: maturin takes the version from Cargo");
   none(different, `the version is ${version} (Cargo.toml, [workspace.package]); bring these in step`);
 });
 
@@ -74,7 +77,8 @@ test("no registry host", () => {
 test("nothing generated is committed", () => {
   const generated = files.filter(
     (file) =>
-      /(?:^|\/)(?:node_modules|target|dist|\.cache)\//.test(file) || /\.(?:node|tgz|so|wasm|rdb|log)$/.test(file),
+      /(?:^|\/)(?:node_modules|target|dist|\.cache|__pycache__)\//.test(file) ||
+      /\.(?:node|tgz|so|pyd|pyc|whl|wasm|rdb|log)$/.test(file),
   );
   none(generated, "git rm --cached these");
 });
@@ -85,7 +89,7 @@ test("no skipped test, no unfinished mark", () => {
   );
   none(
     grep(
-      /\b(?:TODO|FIXME|XXX)\b|\btodo!|\bunimplemented!|#\[ignore|\b(?:it|test|describe)\.(?:skip|todo|only)\b|@ts-ignore|@ts-nocheck/,
+      /\b(?:TODO|FIXME|XXX)\b|\btodo!|\bunimplemented!|#\[ignore|\b(?:it|test|describe)\.(?:skip|todo|only)\b|@ts-ignore|@ts-nocheck|\bpytest\.(?:mark\.)?(?:skip|skipif|xfail|importorskip)\b|\bNotImplementedError\b|# type: ignore(?!\[)|# (?:ruff|mypy): /,
       code,
     ),
     "finish these, or take them out",
@@ -105,6 +109,10 @@ test("each lint exception carries its reason", () => {
     files.filter((file) => /\.(?:ts|mts|mjs|js)$/.test(file) && !file.startsWith("tests/repo/")),
   );
   none(biome, "write `// biome-ignore group/rule: reason`");
+  const python = files.filter((file) => /\.pyi?$/.test(file));
+  none(grep(/# noqa(?!: [A-Z]+\d+(?:, ?[A-Z]+\d+)* - \S)/, python), "write `# noqa: CODE - reason`");
+  none(grep(/# type: ignore\[[\w, -]+\](?! {2}# \S)/, python), "write `# type: ignore[code]  # reason`");
+  none(grep(/thread_unsafe(?!\(reason=.|\($|_)/, python), 'write `@pytest.mark.thread_unsafe(reason="...")`');
 });
 
 test("core and lua forbid unsafe code and link no std", () => {
@@ -118,6 +126,7 @@ test("the licences and the authors are named alike", () => {
   assert.match(read("LICENSE-MIT"), /Copyright \(c\) \d{4} The Switchgear authors/);
   assert.match(read("LICENSE-APACHE"), /Copyright \d{4} The Switchgear authors/);
   assert.equal(JSON.parse(read("package.json")).license, "MIT OR Apache-2.0");
+  assert.match(read("pyproject.toml"), /^license = "MIT OR Apache-2.0"$/m);
   assert.match(read("Cargo.toml"), /^license = "MIT OR Apache-2.0"$/m);
 });
 
