@@ -22,6 +22,31 @@ fn in_typescript(field: &Field) -> String {
     }
 }
 
+/// The default as the Python docs write it.
+fn in_python(field: &Field) -> String {
+    match field.default {
+        FieldDefault::Word(word) => format!("`\"{word}\"`"),
+        FieldDefault::Number(number) if number >= 1000.0 => {
+            format!("{} {:03}", (number / 1000.0).trunc(), number % 1000.0)
+        }
+        FieldDefault::Number(number) => format!("{number}"),
+        FieldDefault::Times(1.0, other) => format!("`{}`", snake(other)),
+        FieldDefault::Times(10.0, other) => format!("ten times `{}`", snake(other)),
+        FieldDefault::Times(factor, other) => format!("{factor} times `{}`", snake(other)),
+    }
+}
+
+/// An option as Python spells it.
+fn snake(name: &str) -> String {
+    name.chars().fold(String::new(), |mut spelled, c| {
+        if c.is_ascii_uppercase() {
+            spelled.push('_');
+        }
+        spelled.push(c.to_ascii_lowercase());
+        spelled
+    })
+}
+
 /// The default as the README writes it.
 fn in_readme(field: &Field) -> String {
     match field.default {
@@ -48,6 +73,28 @@ fn documents(file: &str, option: &str, default: &str) {
         comment.lines().any(|line| line.trim_start_matches([' ', '*']).starts_with(&expected)),
         "{file}, `{option}`: write `{expected}`, not:\n{comment}"
     );
+}
+
+/// Checks that the docstring of an option, declared in a `TypedDict` of the Python package, says `by default` and this.
+fn documents_in_python(file: &str, option: &str, default: &str) {
+    let types = read(&format!("bindings/python/switchgear/{file}"));
+    let (_, declared) = types
+        .split_once(&format!("\n    {option}: "))
+        .unwrap_or_else(|| panic!("`{option}` is not declared in {file}"));
+    let docstring = declared.split("\"\"\"").nth(1).unwrap_or_default();
+    let said = format!("by default {default}");
+    let after = docstring.split_once(&said).map(|(_, after)| after.chars().next());
+    assert!(
+        matches!(after, Some(Some('.' | ',' | ':' | ' ' | ';'))),
+        "{file}, `{option}`: write `{said}`, not:\n{docstring}"
+    );
+}
+
+#[test]
+fn the_python_docs_name_each_default() {
+    for field in FIELDS {
+        documents_in_python("_types.py", &snake(field.name), &in_python(field));
+    }
 }
 
 #[test]
