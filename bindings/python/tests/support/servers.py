@@ -1,0 +1,212 @@
+"""Real servers for tests: a `redis-server` on a free port of 127.0.0.1, a cluster of masters, a sentinel.
+
+No server outlives its starter: each runs under a small shell that holds the read end of a pipe whose only write end is
+in this process. However this process ends, SIGKILL included, the pipe closes, and the shell kills the server and removes
+its folder. `REDIS_SERVER` names another binary, for example `valkey-server`. For Node: `tests/support/servers.mjs`.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO, TypeVar
+
+from typing_extensions import Self
+
+_T = TypeVar("_T")
+
+
+class Server:
+    """A running server."""
+
+    def __init__(self, guardian: subprocess.Popen[str], pid: int, port: int, password: str | None) -> None:
+        self._guardian = guardian
+        self._starter = os.getpid()
+        self._password = password
+        self.pid = pid
+        self.port = port
+        self.url = f"redis://127.0.0.1:{port}"
+
+    def cli(self, *args: str) -> str:
+        """What `redis-cli` answers."""
+        env = os.environ if self._password is None else {**os.environ, "REDISCLI_AUTH": self._password}
+        ran = subprocess.run(
+            ["redis-cli", "-p", str(self.port), *args], env=env, check=True, capture_output=True, text=True
+        )
+        return ran.stdout.rstrip("\n")
+
+    def pause(self) -> None:
+        """Makes it hang: it takes connections, for the kernel does, and answers nothing."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Lets it go on."""
+        os.kill(self.pid, signal.SIGCONT)
+
+    def kill(self) -> None:
+        """Ends it as a crash does, and waits until it is gone."""
+        os.kill(self.pid, signal.SIGKILL)
+        self._guardian.wait()
+
+    def stop(self) -> None:
+        """Ends it, and waits until it is gone. A child that was forked leaves the server alone."""
+        if os.getpid() != self._starter:
+            return
+        if self._guardian.stdin is not None:
+            self._guardian.stdin.close()
+        self._guardian.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+class Cluster:
+    """Masters that share the slots."""
+
+    def __init__(self, nodes: Sequence[Server]) -> None:
+        self.nodes = nodes
+
+    def stop(self) -> None:
+        for node in self.nodes:
+            node.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def start_server(*, port: int | None = None, args: Sequence[str] = (), password: str | None = None) -> Server:
+    """A server, once it takes connections. Ends with `stop`, as a context manager, or with this process."""
+    if port is not None:
+        return _launch(port, args, password=password)
+    return _on_some_port(lambda some: _launch(some, args, password=password))
+
+
+def start_sentinel(master: Server, name: str) -> Server:
+    """A sentinel that watches a server under a name."""
+    config = f"sentinel monitor {name} 127.0.0.1 {master.port} 1\n"
+    return _on_some_port(lambda port: _launch(port, ["--sentinel"], config=config))
+
+
+def start_cluster(masters: int = 3) -> Cluster:
+    """A cluster that has all its slots."""
+    nodes: list[Server] = []
+    try:
+        for _ in range(masters):
+            nodes.append(start_server(args=CLUSTERED))
+        addresses = [f"127.0.0.1:{node.port}" for node in nodes]
+        create = ["redis-cli", "--cluster", "create", *addresses, "--cluster-replicas", "0", "--cluster-yes"]
+        subprocess.run(create, check=True, capture_output=True)
+        for node in nodes:
+            wait_until(lambda node=node: "cluster_state:ok" in node.cli("cluster", "info"))  # type: ignore[misc]
+    except BaseException:
+        for node in nodes:
+            node.stop()
+        raise
+    return Cluster(nodes)
+
+
+def wait_until(is_so: Callable[[], bool], seconds: float = 60) -> None:
+    """Asks again until it is so; that it never is fails the test."""
+    give_up_at = time.monotonic() + seconds
+    while not is_so():
+        if time.monotonic() > give_up_at:
+            raise AssertionError(f"it is not so after {seconds} s")
+        time.sleep(0.01)
+
+
+#: What makes a server a node of a cluster.
+CLUSTERED = ("--cluster-enabled", "yes", "--cluster-node-timeout", "2000")
+
+_READY = re.compile(r"Ready to accept connections|Sentinel ID is")
+_TAKEN = "Address already in use"
+
+# Below the range from which the system takes the ports of outgoing connections, with room for the cluster bus
+# (port + 10000) below it too, so that no client of a parallel test can sit on either.
+_PORTS = range(11_000, 22_000)
+
+# The watcher reads until this process closes the pipe or ends; `wait` ends when the server does, whoever ended it.
+_GUARDIAN = """
+  exec 3<&0
+  "$@" --dir "$GUARDED_DIR" </dev/null & server=$!
+  echo "guarding $server"
+  exec 2>/dev/null
+  { read -r line <&3; kill -9 $server; } & watcher=$!
+  wait $server; code=$?
+  kill $watcher
+  rm -rf "$GUARDED_DIR"
+  exit $code
+"""
+
+
+class _PortTakenError(Exception):
+    pass
+
+
+def _on_some_port(start: Callable[[int], _T]) -> _T:
+    for _ in range(20):
+        try:
+            return start(random.SystemRandom().choice(_PORTS))
+        except _PortTakenError:
+            continue
+    raise RuntimeError("no port is free")
+
+
+def _launch(port: int, args: Sequence[str], *, password: str | None = None, config: str | None = None) -> Server:
+    directory = tempfile.mkdtemp(prefix="switchgear-redis-")
+    command = [os.environ.get("REDIS_SERVER", "redis-server")]
+    if config is not None:
+        file = Path(directory, "server.conf")
+        file.write_text(config)
+        command.append(str(file))
+    command += ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", *args]
+    if password is not None:
+        command += ["--requirepass", password]
+    # A session of its own: Ctrl-C in a terminal goes to this process alone, and the closing pipe does the rest.
+    guardian = subprocess.Popen(
+        ["sh", "-c", _GUARDIAN, "guardian", *command],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "GUARDED_DIR": directory},
+    )
+    assert guardian.stdout is not None
+    pid = _until_ready(guardian, guardian.stdout, port)
+    # Its output is read on, so that it never blocks.
+    threading.Thread(target=guardian.stdout.read, daemon=True).start()
+    return Server(guardian, pid, port, password)
+
+
+def _until_ready(guardian: subprocess.Popen[str], output: IO[str], port: int) -> int:
+    """The server's process id, once it takes connections."""
+    said = ""
+    for line in output:
+        said += line
+        pid = re.search(r"guarding (\d+)", said)
+        if pid is not None and _READY.search(said):
+            return int(pid[1])
+    code = guardian.wait()
+    if _TAKEN in said:
+        raise _PortTakenError(port)
+    if code == 127:
+        raise RuntimeError("redis-server is not installed (Debian: apt-get install redis-server)")
+    raise RuntimeError(f"redis-server ended with {code}:\n{said}")
