@@ -1,0 +1,25 @@
+"""Threads of a test."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+
+def in_threads(calls: Sequence[Callable[[], object]]) -> None:
+    """Runs each in a thread of its own; what one raises is raised here."""
+    errors: list[BaseException] = []
+
+    def run(call: Callable[[], object]) -> None:
+        try:
+            call()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(call,)) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
