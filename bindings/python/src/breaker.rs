@@ -14,27 +14,30 @@ use switchgear_core::{
 use crate::config::Config;
 use crate::convert::{Given, Moment, Raise, SnapshotSeen, locked, outcome_of, snapshot_seen};
 
-/// How many listen to what every single call emits.
+/// How many listen to what every single call emits: to one breaker, and to the group it is in.
 #[pyclass(frozen, module = "switchgear._native")]
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Loudness {
-    listeners: Arc<AtomicIsize>,
+    own: Arc<AtomicIsize>,
+    outer: Option<Arc<AtomicIsize>>,
 }
 
 #[pymethods]
 impl Loudness {
     #[new]
-    fn new() -> Self {
-        Self::default()
+    #[pyo3(signature = (outer = None))]
+    fn new(outer: Option<&Self>) -> Self {
+        Self { own: Arc::default(), outer: outer.map(|outer| outer.own.clone()) }
     }
 
     fn add(&self, listeners: isize) {
-        self.listeners.fetch_add(listeners, Ordering::SeqCst);
+        self.own.fetch_add(listeners, Ordering::SeqCst);
     }
 
     #[getter]
     fn count(&self) -> isize {
-        self.listeners.load(Ordering::SeqCst)
+        let outer = self.outer.as_ref().map_or(0, |outer| outer.load(Ordering::SeqCst));
+        self.own.load(Ordering::SeqCst) + outer
     }
 }
 
@@ -137,7 +140,7 @@ pub struct Machine {
     /// Written under the lock, so that after an operation nobody reads what was true before it.
     hot: AtomicU64,
     has_transitions: AtomicBool,
-    loudness: Arc<AtomicIsize>,
+    loudness: Loudness,
     is_plain: bool,
     success_ignored: bool,
 }
@@ -158,7 +161,7 @@ impl Machine {
         Self {
             hot: AtomicU64::new(hot_epoch(breaker.hints())),
             has_transitions: AtomicBool::new(false),
-            loudness: loudness.listeners.clone(),
+            loudness: loudness.clone(),
             is_plain: plain,
             success_ignored: config.inner.trip_on().ignores_successes(),
             inner: Mutex::new(Inner { breaker, transitions: VecDeque::new() }),
@@ -167,7 +170,7 @@ impl Machine {
 
     #[getter]
     pub(crate) fn hot(&self) -> Option<u64> {
-        if !self.is_plain || self.loudness.load(Ordering::SeqCst) > 0 {
+        if !self.is_plain || self.loudness.count() > 0 {
             return None;
         }
         Some(self.hot.load(Ordering::SeqCst)).filter(|&epoch| epoch != NOT_HOT)

@@ -28,12 +28,14 @@ class Config:
 
 @final
 class Loudness:
-    """How many listen to what every single call emits; a group and its breakers share one."""
+    """How many listen to what every single call emits."""
 
-    def __new__(cls) -> Loudness: ...
+    def __new__(cls, outer: Loudness | None = None) -> Loudness:
+        """`outer`: the group's, whose listeners hear every breaker of it."""
     def add(self, listeners: int) -> None: ...
     @property
-    def count(self) -> int: ...
+    def count(self) -> int:
+        """Its own and the group's."""
 
 @final
 class Grant:
