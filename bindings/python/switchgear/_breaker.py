@@ -1,0 +1,343 @@
+"""The circuit breaker that lives in this process."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Coroutine
+from types import CoroutineType, FrameType, TracebackType
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+
+from switchgear._awaitable import PLAIN, must_be_awaited
+from switchgear._call import check_fn, enter_async
+from switchgear._config import checked_name
+from switchgear._fallback import NO_OPTIONS, CheckedCall, checked_async_call
+from switchgear._guard import guard_with, like
+from switchgear._hot import hot_coroutine_function, hot_function
+from switchgear._kind import kind_of
+from switchgear._local import ASYNC_ENTRY, LocalCircuit, PreparedPolicy
+from switchgear._permit import Permit
+from switchgear._sync_breaker import SyncBreaker
+from switchgear._types import FallbackOn, Snapshot, State
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from typing_extensions import Self, Unpack
+
+    from switchgear._error import Refusal
+    from switchgear._types import Policy
+
+T = TypeVar("T")
+F = TypeVar("F")
+
+
+class CircuitBreaker(SyncBreaker):
+    """Guards the calls to one dependency, in this process, sync and async ones alike.
+
+    Safe under threads and after fork; no lock is held while a guarded function runs.
+
+    Args:
+        name: The circuit's name: 1 to 512 bytes of UTF-8 without control characters.
+        **policy: How it behaves, see `Policy`; every option has a default.
+
+    Raises:
+        InvalidNameError: The name cannot name a circuit.
+        ConfigError: Names the option, the value and what is valid.
+        InvalidTimeError: The policy's clock gives no time.
+
+    Example:
+        ```python
+        from switchgear import CircuitBreaker
+
+        breaker = CircuitBreaker("billing", failure_threshold=5, open_duration_ms=30_000)
+
+
+        @breaker
+        def charge(order: str) -> str:
+            return f"{order} is charged"
+
+
+        assert charge("order 1") == "order 1 is charged"
+        assert breaker.execute(lambda: charge("order 2"), fallback=lambda refusal: "queued") == "order 2 is charged"
+        with breaker:
+            charge("order 3")
+        ```
+    """
+
+    __slots__ = ("_machine",)
+
+    _circuit: LocalCircuit
+
+    def __init__(self, name: str, **policy: Unpack[Policy]) -> None:
+        circuit = LocalCircuit(checked_name(name), PreparedPolicy.of(policy))
+        super().__init__(circuit, ASYNC_ENTRY)
+        self._machine = circuit.machine
+
+    @classmethod
+    def _of(cls, circuit: LocalCircuit) -> Self:
+        """The breaker of a circuit that was made already: how a group makes its members."""
+        breaker = cls.__new__(cls)
+        SyncBreaker.__init__(breaker, circuit, ASYNC_ENTRY)
+        breaker._machine = circuit.machine
+        return breaker
+
+    @overload
+    def execute(self, fn: Callable[[], T], *, fallback: None = None, fallback_on: FallbackOn | None = None) -> T: ...
+    @overload
+    def execute(
+        self,
+        fn: Callable[[], T],
+        *,
+        fallback: Callable[[Refusal], F] | None,
+        fallback_on: Literal["refusal"] | None = None,
+    ) -> T | F: ...
+    @overload
+    def execute(
+        self, fn: Callable[[], T], *, fallback: Callable[[Exception], F] | None, fallback_on: FallbackOn | None
+    ) -> T | F: ...
+    def execute(
+        self,
+        fn: Callable[[], Any],
+        *,
+        fallback: Callable[..., Any] | None = None,
+        fallback_on: FallbackOn | None = None,
+    ) -> Any:
+        """Runs a sync function if the circuit lets it through, once, and settles its outcome.
+
+        A generator or async generator object that it returns is guarded until it ends. The policy's `timeout_ms` is for
+        coroutines alone: a sync function cannot be interrupted.
+
+        Args:
+            fn: A callable without arguments.
+            fallback: Gives the result of a refused call instead; gets the error. At most once; what it raises has the error
+                as its cause.
+            fallback_on: `"refusal"`, the default, or `"failure"`: also calls whose error counted.
+
+        Returns:
+            What the function gives; what the fallback gives, where it steps in.
+
+        Raises:
+            CircuitOpenError: The circuit refused it; what the function raises comes through as it is.
+            TypeError: `fn` cannot be called, or what it gives has to be awaited: use `execute_async`.
+            ConfigError: An option is wrong.
+            InvalidTimeError: The policy's clock fails.
+        """
+        epoch = self._machine.hot
+        if epoch is None or fallback is not None or fallback_on is not None:
+            return super().execute(fn, fallback=fallback, fallback_on=fallback_on)
+        try:
+            result = fn()
+        except BaseException as error:
+            if not callable(fn):
+                check_fn(fn)
+            self._circuit.hot_raised(epoch, error)
+            raise
+        if type(result) in PLAIN and self._circuit.machine.success_ignored:
+            return result
+        return self._circuit.hot_returned(epoch, result, NO_OPTIONS, (), {})
+
+    @overload
+    async def execute_async(
+        self,
+        fn: Callable[[], Awaitable[T]],
+        *,
+        fallback: None = None,
+        fallback_on: FallbackOn | None = None,
+        timeout_ms: int | None = None,
+    ) -> T: ...
+    @overload
+    async def execute_async(
+        self,
+        fn: Callable[[], Awaitable[T]],
+        *,
+        fallback: Callable[[Refusal], Awaitable[F] | F] | None,
+        fallback_on: Literal["refusal"] | None = None,
+        timeout_ms: int | None = None,
+    ) -> T | F: ...
+    @overload
+    async def execute_async(
+        self,
+        fn: Callable[[], Awaitable[T]],
+        *,
+        fallback: Callable[[Exception], Awaitable[F] | F] | None,
+        fallback_on: FallbackOn | None,
+        timeout_ms: int | None = None,
+    ) -> T | F: ...
+    @overload
+    async def execute_async(
+        self,
+        fn: Callable[[], T],
+        *,
+        fallback: None = None,
+        fallback_on: FallbackOn | None = None,
+        timeout_ms: int | None = None,
+    ) -> T: ...
+    @overload
+    async def execute_async(
+        self,
+        fn: Callable[[], T],
+        *,
+        fallback: Callable[[Refusal], Awaitable[F] | F] | None,
+        fallback_on: Literal["refusal"] | None = None,
+        timeout_ms: int | None = None,
+    ) -> T | F: ...
+    @overload
+    async def execute_async(
+        self,
+        fn: Callable[[], T],
+        *,
+        fallback: Callable[[Exception], Awaitable[F] | F] | None,
+        fallback_on: FallbackOn | None,
+        timeout_ms: int | None = None,
+    ) -> T | F: ...
+    async def execute_async(
+        self,
+        fn: Callable[[], Any],
+        *,
+        fallback: Callable[..., Any] | None = None,
+        fallback_on: FallbackOn | None = None,
+        timeout_ms: int | None = None,
+    ) -> Any:
+        """Runs a coroutine function if the circuit lets it through, once, and settles its outcome.
+
+        What the function gives is awaited if it is awaitable. A generator or async generator object that it returns (not one
+        that had to be awaited) is guarded until it ends. A cancellation counts nowhere, and always comes through.
+
+        Args:
+            fn: A callable without arguments.
+            fallback: Gives the result of a refused call instead, now or when awaited; gets the error. At most once; what it
+                raises has the error as its cause.
+            fallback_on: `"refusal"`, the default, or `"failure"`: also calls whose error counted, and those that timed out.
+            timeout_ms: As in the policy, for this call: 1 to 2 147 483 647 milliseconds. The call runs in the caller's task.
+
+        Returns:
+            What the function gives; what the fallback gives, where it steps in.
+
+        Raises:
+            CircuitOpenError: The circuit refused it; what the function raises comes through as it is.
+            CallTimeoutError: It took too long.
+            TypeError: `fn` cannot be called.
+            ConfigError: An option is wrong.
+            InvalidTimeError: The policy's clock fails.
+
+        Example:
+            ```python
+            import asyncio
+
+            from switchgear import CircuitBreaker
+
+
+            async def charge() -> str:
+                await asyncio.sleep(0)
+                return "charged"
+
+
+            async def main() -> None:
+                breaker = CircuitBreaker("billing")
+                assert await breaker.execute_async(charge, timeout_ms=5_000) == "charged"
+
+
+            asyncio.run(main())
+            ```
+        """
+        epoch = self._machine.hot
+        if epoch is None or fallback is not None or fallback_on is not None or timeout_ms is not None:
+            call = checked_async_call(fallback, fallback_on, timeout_ms, self._circuit.rules.host)
+            check_fn(fn)
+            return await enter_async(fn, (), {}, call, self._ways)
+        try:
+            given = fn()
+            if type(given) is not CoroutineType and not must_be_awaited(given):
+                return self._circuit.hot_returned(epoch, given, NO_OPTIONS, (), {})
+            result = await given
+        except BaseException as error:
+            if not callable(fn):
+                check_fn(fn)
+            self._circuit.hot_raised(epoch, error)
+            raise
+        self._circuit.hot_succeeded(epoch)
+        return result
+
+    def __aenter__(self) -> Coroutine[Any, Any, Permit]:
+        """The breaker as an async context manager: as `with`, which does as well."""
+        # Here, for the frame that the block is in is the one that calls this, whoever awaits what it gives.
+        return self._enter(sys._getframe(1))
+
+    def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> Coroutine[Any, Any, None]:
+        return self._exit(sys._getframe(1), error)
+
+    def get_state(self) -> State:
+        """The state as callers see it: forced open reads `open`, disabled reads `closed`. Changes nothing."""
+        return self._machine.state()
+
+    def get_snapshot(self) -> Snapshot:
+        """Everything the circuit knows. Changes nothing.
+
+        Raises:
+            InvalidTimeError: The policy's clock fails.
+        """
+        return Snapshot(*self._machine.snapshot(self._circuit.now()))
+
+    def reset(self) -> None:
+        """Closes the circuit and forgets everything; outcomes of calls already running no longer count.
+
+        Raises:
+            InvalidTimeError: The policy's clock fails.
+        """
+        self._machine.reset(self._circuit.now())
+        self._circuit.follow()
+
+    def trip(self, *, for_ms: int | None = None) -> None:
+        """Opens the circuit now, also when it is open already; it recovers as usual.
+
+        Args:
+            for_ms: How long it stays open, in milliseconds; by default as long as after any other trip.
+
+        Raises:
+            ConfigError: `for_ms` is wrong.
+            InvalidTimeError: The policy's clock fails.
+        """
+        self._machine.trip(self._circuit.now(), for_ms)
+        self._circuit.follow()
+
+    def force_open(self) -> None:
+        """Refuses every call until `reset` or `trip`.
+
+        Raises:
+            InvalidTimeError: The policy's clock fails.
+        """
+        self._machine.force_open(self._circuit.now())
+        self._circuit.follow()
+
+    def disable(self) -> None:
+        """Admits every call and counts none until `reset` or `trip`.
+
+        Raises:
+            InvalidTimeError: The policy's clock fails.
+        """
+        self._machine.disable(self._circuit.now())
+        self._circuit.follow()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}: {self.get_state()}>"
+
+    async def _enter(self, frame: FrameType) -> Permit:
+        permit = self._circuit.acquire().__enter__()
+        self._entered.enter(frame, permit)
+        return permit
+
+    async def _exit(self, frame: FrameType, error: BaseException | None) -> None:
+        self._entered.leave(frame).leave(error)
+
+    def _guarded(self, fn: Callable[..., Any], call: CheckedCall) -> Callable[..., Any]:
+        slow = guard_with(fn, call, self._ways)
+        kind = kind_of(fn)
+        if call.on_failure and call.fallback is not None:
+            return slow
+        if kind == "function":
+            return like(fn, hot_function(fn, slow, self._circuit, call))
+        if kind == "coroutine function" and call.timeout_ms is None:
+            return like(fn, hot_coroutine_function(fn, slow, self._circuit))
+        return slow

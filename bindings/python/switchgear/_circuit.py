@@ -1,0 +1,117 @@
+"""What circuits have in common, local and shared: how calls are told, admitted and settled."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final
+
+from switchgear._classify import CallRules, Ending
+from switchgear._clock import monotonic_now, read
+from switchgear._error import Refusal
+from switchgear._events import Emitter
+from switchgear._failure_text import failure_text, raised_text
+from switchgear._log import warn_once
+from switchgear._permit import Permit
+from switchgear._settle import Settle
+from switchgear._types import CallEvent, Settled
+
+
+class Told:
+    """A circuit as its listeners know it."""
+
+    __slots__ = ("events", "last_failure", "rules")
+
+    def __init__(self, rules: CallRules, events: Emitter) -> None:
+        self.rules = rules
+        self.events = events
+        self.last_failure: str | None = None
+        """The text of the last failure that this process counted."""
+
+    def tell(self, ending: Ending) -> None:
+        """Tells how a call ended that was let through."""
+        if self.events.hears(ending.outcome):
+            self._emit(ending.outcome, ending.duration_ms, ending.error)
+
+    def refused(self, refusal: Refusal) -> Refusal:
+        """Tells that a call was refused."""
+        if self.events.hears("refused"):
+            self._emit("refused", None, refusal)
+        return refusal
+
+    def remember(self, ending: Ending) -> str | None:
+        """Makes a failure the last one, and gives the one before."""
+        before = self.last_failure
+        self.last_failure = ending.reason if ending.reason is not None else failure_text(ending.error)
+        return before
+
+    def _emit(self, event: str, duration_ms: int | None, error: BaseException | None) -> None:
+        now = read(self.rules.now)
+        at = monotonic_now() if now is None else now
+        self.events.emit(event, CallEvent(self.rules.circuit, at, duration_ms, error))
+
+
+UNCOUNTED: Final = object()
+"""What takes the place of a grant where nothing counts: calls that `observe` lets through although they were refused."""
+
+
+class SyncCircuit(Told):
+    """A circuit whose answers are not awaited. A subclass says how it is asked."""
+
+    __slots__ = ()
+
+    def ask(self) -> Any:
+        """Asks for one call: the grant, or the refusal, which was told already.
+
+        Raises what keeps the circuit from being asked. A grant says `is_probe`; one that is an integer is none.
+        """
+        raise NotImplementedError
+
+    def count(self, grant: Any, ending: Ending) -> bool:
+        """Counts an ending with the grant of its call, `None` for one that was reported without. Whether it applied.
+
+        Raises what keeps it from being counted.
+        """
+        raise NotImplementedError
+
+    def admit(self) -> Settle | Refusal:
+        """How a call that goes ahead is settled, or why it does not.
+
+        Under `observe` every call goes ahead; one that would have been refused has been told as refused, and that is all that
+        is said and counted of it.
+        """
+        grant = self.ask()
+        if isinstance(grant, Exception):
+            return _ignore if self.rules.host.observe else grant  # type: ignore[return-value]  # no other exceptions there
+        return partial(self.settle_block, grant)
+
+    def acquire(self) -> Permit:
+        """The permit of one call. Raises the refusal."""
+        grant = self.ask()
+        if not isinstance(grant, Exception):
+            return Permit(self, grant, probe=type(grant) is not int and grant.is_probe)
+        if not self.rules.host.observe:
+            raise grant
+        return Permit(self, UNCOUNTED)
+
+    def settle_by_hand(self, grant: Any, ending: Ending) -> Settled:
+        """Counts an ending and tells it. Raises what keeps it from being counted."""
+        if grant is UNCOUNTED:
+            return "stale"
+        applied = self.count(grant, ending)
+        self.tell(ending)
+        return "applied" if applied else "stale"
+
+    def settle_block(self, grant: Any, ending: Ending) -> None:
+        """The same at the end of a call, whose own result nothing must hide: what keeps it from counting is reported once."""
+        if grant is UNCOUNTED:
+            return
+        try:
+            self.count(grant, ending)
+        except Exception as error:  # noqa: BLE001 - a user's clock may raise anything
+            text = f"the clock of circuit `{self.rules.circuit}` failed: {raised_text(error)}"
+            warn_once(self.rules.told, "clock", text)
+        self.tell(ending)
+
+
+def _ignore(_ending: Ending) -> None:
+    """Told as refused, see `observe`."""

@@ -1,0 +1,40 @@
+"""The time that a process-local circuit runs by."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from switchgear import _native
+
+# Once: a wall clock that is set back or ahead later neither prolongs nor shortens anything.
+_ANCHOR_NS = time.time_ns() - time.monotonic_ns()
+
+
+def monotonic_now() -> int:
+    """The host's monotonic clock, anchored once to the wall clock: it reads as whole epoch milliseconds."""
+    return (time.monotonic_ns() + _ANCHOR_NS) // 1_000_000
+
+
+def check_clock(clock: Callable[[], int] | None) -> None:
+    """Reads a clock that was given, once, and throws the reading away.
+
+    One that never works would otherwise be found out by the first call only, or never where a healthy call reads no clock.
+
+    Raises:
+        InvalidTimeError: It gives no moment; whatever the clock itself raises comes through.
+    """
+    if clock is None:
+        return
+    now = clock()
+    # The core knows what a moment is, and how to say it: any of its operations does.
+    _native.Machine(_native.Config([]), _native.Loudness(), True).snapshot(now)
+
+
+def read(now: Callable[[], int]) -> int | None:
+    """A reading for measuring; `None` where the clock itself fails, which the next admission reports."""
+    try:
+        at = now()
+        return at if _native.is_moment(at) else None
+    except Exception:  # noqa: BLE001 - a clock that raises must not hide what the call gave
+        return None

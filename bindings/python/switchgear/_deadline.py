@@ -1,0 +1,60 @@
+"""How long a coroutine may take."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from switchgear._error import CallTimeoutError
+
+if sys.version_info >= (3, 11):
+    from asyncio import Timeout, timeout
+
+    def _has_expired(scope: Timeout) -> bool:
+        return scope.expired()
+
+else:
+    from async_timeout import Timeout, timeout
+
+    def _has_expired(scope: Timeout) -> bool:
+        return scope.expired
+
+
+T = TypeVar("T")
+
+
+class Deadline:
+    """The deadline of one call."""
+
+    __slots__ = ("_circuit", "_timeout_ms", "missed")
+
+    def __init__(self, circuit: str, timeout_ms: int) -> None:
+        self._circuit = circuit
+        self._timeout_ms = timeout_ms
+        self.missed = False
+        """Whether it was missed: what `run` raised is its own error, not one of the code below."""
+
+    async def run(self, start: Callable[[], Awaitable[T]]) -> T:
+        """Awaits what `start` gives, in the caller's own task.
+
+        Raises:
+            CallTimeoutError: It took too long, whatever it made of its cancellation: it may have returned after all, or
+                raised something else.
+        """
+        scope = timeout(self._timeout_ms / 1000)
+        try:
+            async with scope:
+                value = await start()
+        except Exception as error:
+            if not _has_expired(scope):
+                raise
+            raise self._missed() from error
+        # A cancellation that is not ours comes through as it is, also when it meets ours: it is no `Exception`.
+        if _has_expired(scope):
+            raise self._missed()
+        return value
+
+    def _missed(self) -> CallTimeoutError:
+        self.missed = True
+        return CallTimeoutError(self._circuit, self._timeout_ms)

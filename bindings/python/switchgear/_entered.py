@@ -1,0 +1,112 @@
+"""Which permit a `with` block runs under.
+
+A breaker is one object, and many blocks are under it at once: in threads, in tasks, in recursion, in generators that are
+resumed in any order and by any thread. What tells them apart is the frame that a block is in.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from types import FrameType
+from typing import Any, Generic, TypeVar
+
+P = TypeVar("P")
+
+
+class Entered(Generic[P]):
+    """The permits of the blocks that are under one breaker."""
+
+    __slots__ = ("_by_frame", "_indirect")
+
+    def __init__(self) -> None:
+        # Operations on one key are not at odds with each other, for a frame runs on one thread at a time; and single
+        # operations of a dict are atomic. Newest last, where one frame has blocks within blocks.
+        self._by_frame: dict[FrameType, list[P]] = {}
+        # The same by thread or task, of what came in through a function that is over by the end of the block.
+        self._indirect: dict[object, list[tuple[FrameType, P]]] = {}
+
+    def enter(self, frame: FrameType, permit: P) -> None:
+        """Notes the permit of a block that begins.
+
+        Args:
+            frame: The one that called `__enter__`.
+            permit: What the block runs under.
+        """
+        if frame.f_code.co_name in _INDIRECT:
+            self._indirect.setdefault(_runner(), []).append((frame, permit))
+        elif (before := self._by_frame.setdefault(frame, [permit]))[-1] is not permit:
+            before.append(permit)
+
+    def leave(self, frame: FrameType) -> P:
+        """Takes out the permit of a block that ends.
+
+        Raises:
+            RuntimeError: No block that is not over was entered.
+        """
+        permits = self._by_frame.get(frame)
+        if permits is None:
+            return self._leave_indirect(frame)
+        if len(permits) == 1:
+            del self._by_frame[frame]
+        return permits.pop()
+
+    def _leave_indirect(self, frame: FrameType) -> P:
+        runner = _runner()
+        # First the runner's own; an ExitStack may also have been handed to another one.
+        for key in (runner, *self._indirect):
+            entries = self._indirect.get(key)
+            if not entries:
+                continue
+            at = _newest(entries, frame)
+            _, permit = entries.pop(at)
+            if not entries:
+                self._indirect.pop(key, None)
+            return permit
+        # Called by hand, in another function than `__enter__` was: the newest whose function is over.
+        running = _running()
+        for entered in reversed(list(self._by_frame)):
+            if entered not in running and not entered.f_code.co_flags & _RESUMABLE:
+                return self.leave(entered)
+        raise RuntimeError("the breaker's block ends, but none of them was entered and is not over")
+
+
+# `ExitStack.enter_context` and its async sibling; and the same method of a class that has the breaker for a part or a base.
+_INDIRECT = frozenset({"enter_context", "enter_async_context", "__enter__", "__aenter__"})
+
+_CO_GENERATOR, _CO_COROUTINE, _CO_ASYNC_GENERATOR = 0x20, 0x80, 0x200
+_RESUMABLE = _CO_GENERATOR | _CO_COROUTINE | _CO_ASYNC_GENERATOR
+
+
+def _newest(entries: list[tuple[FrameType, Any]], frame: FrameType) -> int:
+    """Where the entry is that a block in this frame ends."""
+    # One that was entered by the very frame first, then the newest; a function called `__enter__` may have a block of its own.
+    for at in range(len(entries) - 1, -1, -1):
+        if entries[at][0] is frame:
+            return at
+    return len(entries) - 1
+
+
+def _runner() -> object:
+    """Who runs this: the task, or else the thread."""
+    # A program that has not imported asyncio has no task.
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is not None:
+        try:
+            task = asyncio.current_task()
+        except RuntimeError:
+            task = None
+        if task is not None:
+            return task
+    return threading.get_ident()
+
+
+def _running() -> set[FrameType]:
+    """All frames that run at this moment, on any thread."""
+    frames: set[FrameType] = set()
+    for top in sys._current_frames().values():
+        frame: FrameType | None = top
+        while frame is not None:
+            frames.add(frame)
+            frame = frame.f_back
+    return frames

@@ -1,0 +1,48 @@
+"""What kind of function something is."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any, Literal, TypeAlias
+
+Kind: TypeAlias = Literal["function", "coroutine function", "generator function", "async generator function"]
+
+
+def kind_of(fn: Callable[..., Any]) -> Kind:
+    """The kind of a callable: of the function within a partial or a bound method, of the `__call__` of an object."""
+    fn = _function_of(fn)
+    if is_coroutine_function(fn):
+        return "coroutine function"
+    if inspect.isasyncgenfunction(fn):
+        return "async generator function"
+    return "generator function" if inspect.isgeneratorfunction(fn) else "function"
+
+
+def is_coroutine_function(fn: object) -> bool:
+    """Whether calling it gives a coroutine, as far as can be known without calling."""
+    fn = _function_of(fn)
+    if type(fn) is FunctionType and fn.__code__.co_flags & _GIVES_COROUTINE:
+        return True
+    return inspect.iscoroutinefunction(fn)
+
+
+# Also a generator function that `types.coroutine` has made a coroutine function.
+_GIVES_COROUTINE = inspect.CO_COROUTINE | inspect.CO_ITERABLE_COROUTINE
+
+
+def _function_of(fn: Any) -> Any:
+    while type(fn) is not FunctionType:
+        if isinstance(fn, functools.partial):
+            fn = fn.func
+        elif inspect.ismethod(fn):
+            fn = fn.__func__
+        else:
+            # Of a class the call makes an object, whatever the `__call__` of that is.
+            call = None if isinstance(fn, type) else getattr(type(fn), "__call__", None)  # noqa: B004 - the function is wanted
+            if type(call) is not FunctionType:
+                return fn
+            fn = call
+    return fn

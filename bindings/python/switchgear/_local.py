@@ -1,0 +1,165 @@
+"""The circuit that lives in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from switchgear._async_generator import guard_async_generator
+from switchgear._awaitable import PLAIN, discard, is_async_generator, is_generator, must_be_awaited
+from switchgear._call import refuse_awaitable
+from switchgear._circuit import SyncCircuit
+from switchgear._classify import CODES, SUCCEEDED, CallRules, Ending, raised
+from switchgear._clock import check_clock, monotonic_now
+from switchgear._config import BREAKER_POLICY, HostPolicy, read_policy
+from switchgear._error import CircuitOpenError
+from switchgear._events import Emitter
+from switchgear._fallback import CheckedCall
+from switchgear._generator import Life, guard_generator
+from switchgear._native import FAILURE, SUCCESS, Config, Denial, Grant, Machine, Transition
+from switchgear._settle import settle_as
+from switchgear._types import StateChange
+
+ASYNC_ENTRY = "execute_async"
+"""What to use where a result has to be awaited."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedPolicy:
+    """A policy that was read already, and whom its circuits report to: how a group makes its members."""
+
+    config: Config
+    host: HostPolicy
+    outer: Emitter | None = None
+
+    @classmethod
+    def of(cls, policy: Any, outer: Emitter | None = None) -> PreparedPolicy:
+        """Reads the policy of one breaker, and tries its clock."""
+        read = read_policy([policy], BREAKER_POLICY)
+        check_clock(read.host.clock)
+        return cls(read.config, read.host, outer)
+
+
+class LocalCircuit(SyncCircuit):
+    """One circuit: the native machine with the host's clock, and what it tells.
+
+    Args:
+        name: The circuit's.
+        policy: How it behaves.
+        noted: Told of each change whether the circuit is closed now.
+    """
+
+    __slots__ = ("_noted", "_untold", "machine", "now")
+
+    def __init__(self, name: str, policy: PreparedPolicy, noted: Callable[[bool], object] | None = None) -> None:
+        host = policy.host
+        self.now = monotonic_now if host.clock is None else host.clock
+        events = Emitter(outer=policy.outer)
+        loudness = events.loudness
+        super().__init__(CallRules(name, host, self.now, lambda: loudness.count), events)
+        is_plain = host.slow_call_ms is None and host.timeout_ms is None and host.is_failure_result is None
+        self.machine = Machine(policy.config, loudness, is_plain)
+        self._noted = noted
+        # Transitions that are being told: whoever is at it may be interrupted.
+        self._untold: list[Transition] = []
+
+    def ask(self) -> Grant | int | CircuitOpenError:
+        """Asks for one call: the grant, the epoch of a closed one for short, or the refusal."""
+        epoch = self.machine.hot
+        if epoch is not None:
+            return epoch
+        admission = self.machine.admit(self.now())
+        self.follow()
+        if not isinstance(admission, Denial):
+            return admission
+        refusal = CircuitOpenError(self.rules.circuit, admission.state, admission.retry_after_ms, self.last_failure)
+        self.refused(refusal)
+        return refusal
+
+    def count(self, grant: Grant | int | None, ending: Ending) -> bool:
+        """Counts an ending. Whether it applied."""
+        code = CODES[ending.outcome]
+        if code == SUCCESS:
+            epoch = self.machine.hot
+            # Without a permit as with the current one: applied, and nothing changes.
+            if epoch is not None and (grant is None or grant == epoch):
+                return True
+        if code != FAILURE:
+            return self._settle(grant, code)
+        # Before it trips: the listeners of the trip may be refused already, and want to know why.
+        before = self.remember(ending)
+        text, applied = self.last_failure, False
+        try:
+            applied = self._settle(grant, code)
+        finally:
+            if not applied and self.last_failure is text:
+                self.last_failure = before
+        return applied
+
+    def follow(self) -> None:
+        """Tells what the machine has gone through, after each operation. In its order, whichever thread comes first."""
+        if self.machine.has_transitions:
+            self.events.later(self._tell_transitions)
+
+    def hot_raised(self, epoch: int, error: BaseException) -> None:
+        """Settles a call that `hot` let through, and that raised."""
+        settle_as(partial(self.settle_block, epoch), lambda: raised(error, self.rules, None))
+
+    def hot_returned(self, epoch: int, value: Any, call: CheckedCall, args: Any, kwargs: Any) -> Any:
+        """What becomes of the value of a call that `hot` let through, where a second look is needed."""
+        if type(value) not in PLAIN:
+            settle = partial(self.settle_block, epoch)
+            if must_be_awaited(value):
+                discard(value)
+                refuse_awaitable(self.rules, settle, ASYNC_ENTRY)
+            if is_generator(value):
+                return guard_generator(value, Life(call, self.rules, settle, args, kwargs))
+            if is_async_generator(value):
+                return guard_async_generator(value, Life(call, self.rules, settle, args, kwargs))
+        self.hot_succeeded(epoch)
+        return value
+
+    def hot_succeeded(self, epoch: int) -> None:
+        """Settles a call that `hot` let through, if its success counts by now: another one may have failed meanwhile."""
+        if not self.machine.success_ignored and self.machine.hot is None:
+            self.settle_block(epoch, SUCCEEDED)
+
+    def _settle(self, grant: Grant | int | None, code: int) -> bool:
+        if isinstance(grant, int):
+            applied = self.machine.settle_closed(self.now(), grant, code)
+        else:
+            applied = self.machine.settle(self.now(), grant, code)
+        self.follow()
+        return applied
+
+    def _tell_transitions(self) -> None:
+        untold = self._untold
+        untold.extend(self.machine.take_transitions())
+        try:
+            while untold:
+                self._changed(untold.pop(0))
+        finally:
+            # A listener was interrupted: the next event that happens brings the rest.
+            if untold:
+                self.events.later(self._tell_transitions)
+
+    def _changed(self, change: Transition) -> None:
+        is_closed = change.to_state == "closed"
+        if is_closed:
+            self.last_failure = None
+        if self._noted is not None:
+            self._noted(is_closed)
+        if not self.events.hears("state_change"):
+            return
+        told = StateChange(
+            circuit=self.rules.circuit,
+            from_state=change.from_state,
+            to_state=change.to_state,
+            at=change.at,
+            failures=change.failures,
+            open_ms=change.open_ms,
+            reason=change.reason,
+        )
+        self.events.tell("state_change", told)

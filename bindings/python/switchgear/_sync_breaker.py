@@ -1,0 +1,308 @@
+"""What sync breakers offer, local and shared: they differ in the circuit that they ask."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+
+from switchgear._call import Ways, check_sync, enter
+from switchgear._circuit import SyncCircuit
+from switchgear._classify import NEUTRAL, SUCCEEDED
+from switchgear._entered import Entered
+from switchgear._fallback import CheckedCall, checked_async_call, checked_call
+from switchgear._guard import guard_with, guarded_kind
+from switchgear._permit import Permit, by_hand
+from switchgear._types import CallEvent, CallEventName, FallbackOn, Settled, StateChange
+from switchgear._uncopied import Uncopied
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Generator
+    from typing import Concatenate
+
+    from switchgear._decorators import ClassMethod, Fn, Guarding, Recovering, RecoveringAsync
+    from switchgear._error import Refusal
+
+T = TypeVar("T")
+F = TypeVar("F")
+
+
+class SyncBreaker(Uncopied):
+    """Guards the calls to one dependency.
+
+    Args:
+        circuit: What is asked.
+        other: What to use for functions whose result has to be awaited.
+    """
+
+    __slots__ = ("__weakref__", "_circuit", "_entered", "_ways")
+
+    def __init__(self, circuit: SyncCircuit, other: str) -> None:
+        self._circuit = circuit
+        self._ways = Ways(circuit.rules, circuit.admit, other)
+        self._entered: Entered[Permit] = Entered()
+
+    @property
+    def name(self) -> str:
+        """The circuit's name."""
+        return self._circuit.rules.circuit
+
+    @overload
+    def execute(self, fn: Callable[[], T], *, fallback: None = None, fallback_on: FallbackOn | None = None) -> T: ...
+    @overload
+    def execute(
+        self,
+        fn: Callable[[], T],
+        *,
+        fallback: Callable[[Refusal], F] | None,
+        fallback_on: Literal["refusal"] | None = None,
+    ) -> T | F: ...
+    @overload
+    def execute(
+        self, fn: Callable[[], T], *, fallback: Callable[[Exception], F] | None, fallback_on: FallbackOn | None
+    ) -> T | F: ...
+    def execute(
+        self,
+        fn: Callable[[], Any],
+        *,
+        fallback: Callable[..., Any] | None = None,
+        fallback_on: FallbackOn | None = None,
+    ) -> Any:
+        """Runs a function if the circuit lets it through, once, and settles its outcome.
+
+        A generator or async generator object that it returns is guarded until it ends.
+
+        Args:
+            fn: A callable without arguments.
+            fallback: Gives the result of a refused call instead; gets the error. At most once; what it raises has the error
+                as its cause.
+            fallback_on: `"refusal"`, the default, or `"failure"`: also calls whose error counted.
+
+        Returns:
+            What the function gives; what the fallback gives, where it steps in.
+
+        Raises:
+            CircuitOpenError: The circuit refused it; what the function raises comes through as it is.
+            TypeError: `fn` cannot be called, or what it gives has to be awaited.
+            ConfigError: An option is wrong.
+            InvalidTimeError: The policy's clock fails.
+        """
+        call = checked_call(fallback, fallback_on)
+        check_sync(fn, self._ways.rules, self._ways.other)
+        return enter(fn, (), {}, call, self._ways)
+
+    @overload
+    def __call__(self, fn: Fn) -> Fn: ...
+    @overload
+    def __call__(self, fn: ClassMethod) -> ClassMethod: ...
+    def __call__(self, fn: Any) -> Any:
+        """A function like the one given, each call of which is guarded: the breaker is a decorator.
+
+        Functions, coroutine functions, generator functions and async generator functions keep their kind and signature;
+        generators are admitted at their first step and guarded until they end. Partials, callable objects, bound, class and
+        static methods do as well.
+
+        Raises:
+            TypeError: `fn` cannot be called, or is a class.
+        """
+        return self._decorated(fn, CheckedCall(timeout_ms=self._ways.rules.host.timeout_ms), None)
+
+    @overload
+    def guard(self, fn: Fn) -> Fn: ...
+    @overload
+    def guard(self, fn: ClassMethod) -> ClassMethod: ...
+    @overload
+    def guard(
+        self,
+        fn: None = None,
+        *,
+        fallback: None = None,
+        fallback_on: FallbackOn | None = None,
+        timeout_ms: int | None = None,
+    ) -> Guarding: ...
+    @overload
+    def guard(
+        self,
+        fn: None = None,
+        *,
+        fallback: Callable[Concatenate[Refusal, ...], Generator[Any, Any, Any]],
+        fallback_on: Literal["refusal"] | None = None,
+        timeout_ms: int | None = None,
+    ) -> Recovering[Any]: ...
+    @overload
+    def guard(
+        self,
+        fn: None = None,
+        *,
+        fallback: Callable[Concatenate[Refusal, ...], Awaitable[F]],
+        fallback_on: Literal["refusal"] | None = None,
+        timeout_ms: int | None = None,
+    ) -> RecoveringAsync[F]: ...
+    @overload
+    def guard(
+        self,
+        fn: None = None,
+        *,
+        fallback: Callable[Concatenate[Refusal, ...], F],
+        fallback_on: Literal["refusal"] | None = None,
+        timeout_ms: int | None = None,
+    ) -> Recovering[F]: ...
+    @overload
+    def guard(
+        self,
+        fn: None = None,
+        *,
+        fallback: Callable[Concatenate[Exception, ...], Awaitable[F]],
+        fallback_on: FallbackOn | None,
+        timeout_ms: int | None = None,
+    ) -> RecoveringAsync[F]: ...
+    @overload
+    def guard(
+        self,
+        fn: None = None,
+        *,
+        fallback: Callable[Concatenate[Exception, ...], F],
+        fallback_on: FallbackOn | None,
+        timeout_ms: int | None = None,
+    ) -> Recovering[F]: ...
+    def guard(
+        self,
+        fn: Any = None,
+        *,
+        fallback: Callable[..., Any] | None = None,
+        fallback_on: FallbackOn | None = None,
+        timeout_ms: int | None = None,
+    ) -> Any:
+        """The breaker as a decorator with options; without any it does what the breaker itself does as one.
+
+        Args:
+            fn: The function, if the decorator is not called for its options first.
+            fallback: Gives the result of a refused call instead; gets the error, then the arguments of the call. Of a
+                generator it gives what the rest is taken from.
+            fallback_on: `"refusal"`, the default, or `"failure"`: also calls whose error counted, and those that timed out.
+            timeout_ms: As in the policy, for this function: a coroutine function or an async generator function.
+
+        Raises:
+            TypeError: `fn` cannot be called, or is a class.
+            ConfigError: An option is wrong.
+
+        Example:
+            ```python
+            from switchgear import CircuitBreaker
+
+            breaker = CircuitBreaker("billing")
+
+
+            @breaker.guard(fallback=lambda refusal, order: f"{order} is queued")
+            def charge(order: str) -> str:
+                return f"{order} is charged"
+
+
+            assert charge("order 1") == "order 1 is charged"
+            breaker.force_open()
+            assert charge("order 2") == "order 2 is queued"
+            ```
+        """
+        call = checked_async_call(fallback, fallback_on, timeout_ms, self._ways.rules.host)
+        if fn is None:
+            return lambda fn: self._decorated(fn, call, timeout_ms)
+        return self._decorated(fn, call, timeout_ms)
+
+    def __enter__(self) -> Permit:
+        """The breaker as a context manager: the block is one call.
+
+        What is not settled by its end is a success, or what the exception says that leaves it.
+
+        Raises:
+            CircuitOpenError: The circuit refused it.
+        """
+        permit = self._circuit.acquire().__enter__()
+        self._entered.enter(sys._getframe(1), permit)
+        return permit
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._entered.leave(sys._getframe(1)).leave(error)
+
+    def can_execute(self) -> bool:
+        """Asks for one call by hand: whether it may go ahead. In a half-open circuit it takes a slot.
+
+        Follow with `record_success`, `record_failure` or `release`; `acquire` is safer, for its permit knows which call it
+        belongs to.
+
+        Raises:
+            InvalidTimeError: The policy's clock fails.
+        """
+        grant = self._circuit.ask()
+        return self._circuit.rules.host.observe or not isinstance(grant, Exception)
+
+    def record_success(self) -> Settled:
+        """Reports that a call succeeded. Whether that counted.
+
+        Raises:
+            InvalidTimeError: The policy's clock fails.
+        """
+        return self._circuit.settle_by_hand(None, SUCCEEDED)
+
+    def record_failure(self, error: BaseException | None = None) -> Settled:
+        """Reports that a call failed. Whether that counted.
+
+        Args:
+            error: What went wrong: `is_failure` and `ignore` then decide whether it counts.
+
+        Raises:
+            TypeError: `error` is no exception.
+            InvalidTimeError: The policy's clock fails.
+        """
+        return self._circuit.settle_by_hand(None, by_hand(self._circuit.rules, error))
+
+    def release(self) -> Settled:
+        """Reports that a call ended neutrally. Whether that counted.
+
+        Raises:
+            InvalidTimeError: The policy's clock fails.
+        """
+        return self._circuit.settle_by_hand(None, NEUTRAL)
+
+    def acquire(self) -> Permit:
+        """Asks for one call by hand, and gives the permit to settle it with.
+
+        Raises:
+            CircuitOpenError: The circuit refused it.
+            InvalidTimeError: The policy's clock fails.
+        """
+        return self._circuit.acquire()
+
+    @overload
+    def on(self, event: Literal["state_change"], fn: Callable[[StateChange], object]) -> Callable[[], None]: ...
+    @overload
+    def on(self, event: CallEventName, fn: Callable[[CallEvent], object]) -> Callable[[], None]: ...
+    def on(self, event: str, fn: Callable[[Any], object]) -> Callable[[], None]:
+        """Listens to an event, which is told after the fact and in order.
+
+        A listener may call the breaker; one that raises harms nothing and is reported once, by `logging`. It runs in the
+        thread whose call caused the event, or in one that is telling others. Of a call that had begun before, it may not hear.
+
+        Args:
+            event: `state_change`, `success`, `failure`, `ignored` or `refused`.
+            fn: Gets a `StateChange`, or a `CallEvent`.
+
+        Returns:
+            A function that stops listening.
+
+        Raises:
+            TypeError: An unknown event, or a listener that cannot be called, or would have to be awaited.
+        """
+        return self._circuit.events.on(event, fn)
+
+    def _decorated(self, fn: Any, call: CheckedCall, timeout_ms: int | None) -> Any:
+        if isinstance(fn, (classmethod, staticmethod)):
+            # What it is around is guarded, so that `@breaker` may stand above it or below.
+            return type(fn)(self._decorated(fn.__func__, call, timeout_ms))
+        guarded_kind(fn, timeout_ms)
+        return self._guarded(fn, call)
+
+    def _guarded(self, fn: Callable[..., Any], call: CheckedCall) -> Callable[..., Any]:
+        return guard_with(fn, call, self._ways)
