@@ -1,7 +1,7 @@
 """Circuit breakers for processes and fleets.
 
-Breakers that live in this process, and the types and errors that all breakers share. Those that a whole fleet shares are in
-`switchgear.redis` and `switchgear.redis.asyncio`.
+Breakers that live in this process, and the types and errors that all breakers share. Those that a whole fleet shares
+are in `switchgear.redis` and `switchgear.redis.asyncio`.
 """
 
 from switchgear._breaker import CircuitBreaker

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from switchgear._classify import NEUTRAL, raised, returned
 from switchgear._deadline import Deadline
 from switchgear._fallback import fallback_after, recover_async
-from switchgear._generator import Life, iterated
+from switchgear._generator import Life, iterated, name_like
 from switchgear._settle import settle_as_async, settled
 from switchgear._stopwatch import Stopwatch
 
@@ -115,7 +115,7 @@ def guard_async_generator(inner: AnyAsyncGenerator, life: Life) -> AnyAsyncGener
     # Up to its first `yield`, where nothing is awaited: only what has begun is closed when it is dropped.
     with suppress(StopIteration):
         guarded.asend(None).send(None)
-    guarded.__name__, guarded.__qualname__ = inner.__name__, inner.__qualname__
+    name_like(guarded, inner)
     return guarded
 
 
@@ -123,8 +123,8 @@ def async_generator_function(begin: Begin | AsyncRun) -> Callable[..., AnyAsyncG
     """An async generator function that guards.
 
     Args:
-        begin: Asks for a permit, at the first step. Or the run of one that has its permit already: then there is one `yield`
-            before everything else.
+        begin: Asks for a permit, at the first step. Or the run of one that has its permit already: then there is one
+            `yield` before everything else.
     """
 
     async def guarded(*args: Any, **kwargs: Any) -> AnyAsyncGenerator:

@@ -109,8 +109,8 @@ class CircuitBreaker(SyncBreaker):
 
         Args:
             fn: A callable without arguments.
-            fallback: Gives the result of a refused call instead; gets the error. At most once; what it raises has the error
-                as its cause.
+            fallback: Gives the result of a refused call instead; gets the error. At most once; what it raises has the
+                error as its cause.
             fallback_on: `"refusal"`, the default, or `"failure"`: also calls whose error counted.
 
         Returns:
@@ -128,8 +128,7 @@ class CircuitBreaker(SyncBreaker):
         try:
             result = fn()
         except BaseException as error:
-            if not callable(fn):
-                check_fn(fn)
+            check_fn(fn)
             self._circuit.hot_raised(epoch, error)
             raise
         if type(result) in PLAIN and self._circuit.machine.success_ignored:
@@ -150,7 +149,7 @@ class CircuitBreaker(SyncBreaker):
         self,
         fn: Callable[[], Awaitable[T]],
         *,
-        fallback: Callable[[Refusal], Awaitable[F] | F] | None,
+        fallback: Callable[[Refusal], Awaitable[F]],
         fallback_on: Literal["refusal"] | None = None,
         timeout_ms: int | None = None,
     ) -> T | F: ...
@@ -159,7 +158,25 @@ class CircuitBreaker(SyncBreaker):
         self,
         fn: Callable[[], Awaitable[T]],
         *,
-        fallback: Callable[[Exception], Awaitable[F] | F] | None,
+        fallback: Callable[[Refusal], F],
+        fallback_on: Literal["refusal"] | None = None,
+        timeout_ms: int | None = None,
+    ) -> T | F: ...
+    @overload
+    async def execute_async(
+        self,
+        fn: Callable[[], Awaitable[T]],
+        *,
+        fallback: Callable[[Exception], Awaitable[F]],
+        fallback_on: FallbackOn | None,
+        timeout_ms: int | None = None,
+    ) -> T | F: ...
+    @overload
+    async def execute_async(
+        self,
+        fn: Callable[[], Awaitable[T]],
+        *,
+        fallback: Callable[[Exception], F],
         fallback_on: FallbackOn | None,
         timeout_ms: int | None = None,
     ) -> T | F: ...
@@ -177,7 +194,7 @@ class CircuitBreaker(SyncBreaker):
         self,
         fn: Callable[[], T],
         *,
-        fallback: Callable[[Refusal], Awaitable[F] | F] | None,
+        fallback: Callable[[Refusal], F],
         fallback_on: Literal["refusal"] | None = None,
         timeout_ms: int | None = None,
     ) -> T | F: ...
@@ -186,7 +203,7 @@ class CircuitBreaker(SyncBreaker):
         self,
         fn: Callable[[], T],
         *,
-        fallback: Callable[[Exception], Awaitable[F] | F] | None,
+        fallback: Callable[[Exception], F],
         fallback_on: FallbackOn | None,
         timeout_ms: int | None = None,
     ) -> T | F: ...
@@ -200,15 +217,18 @@ class CircuitBreaker(SyncBreaker):
     ) -> Any:
         """Runs a coroutine function if the circuit lets it through, once, and settles its outcome.
 
-        What the function gives is awaited if it is awaitable. A generator or async generator object that it returns (not one
-        that had to be awaited) is guarded until it ends. A cancellation counts nowhere, and always comes through.
+        What the function gives is awaited if it is awaitable. A generator or async generator object that it returns
+        (not one that had to be awaited) is guarded until it ends. A cancellation counts nowhere, and always comes
+        through.
 
         Args:
             fn: A callable without arguments.
-            fallback: Gives the result of a refused call instead, now or when awaited; gets the error. At most once; what it
-                raises has the error as its cause.
-            fallback_on: `"refusal"`, the default, or `"failure"`: also calls whose error counted, and those that timed out.
-            timeout_ms: As in the policy, for this call: 1 to 2 147 483 647 milliseconds. The call runs in the caller's task.
+            fallback: Gives the result of a refused call instead, now or when awaited; gets the error. At most once;
+                what it raises has the error as its cause.
+            fallback_on: `"refusal"`, the default, or `"failure"`: also calls whose error counted, and those that timed
+                out.
+            timeout_ms: As in the policy, for this call: 1 to 2 147 483 647 milliseconds. The call runs in the caller's
+                task.
 
         Returns:
             What the function gives; what the fallback gives, where it steps in.
@@ -251,8 +271,7 @@ class CircuitBreaker(SyncBreaker):
                 return self._circuit.hot_returned(epoch, given, NO_OPTIONS, (), {})
             result = await given
         except BaseException as error:
-            if not callable(fn):
-                check_fn(fn)
+            check_fn(fn)
             self._circuit.hot_raised(epoch, error)
             raise
         self._circuit.hot_succeeded(epoch)

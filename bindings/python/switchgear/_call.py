@@ -131,10 +131,11 @@ def check_fn(fn: object) -> None:
         return
     if must_be_awaited(fn):
         discard(fn)
-        raise TypeError(
-            f"what to guard must be a callable, got {_native.describe(fn)}: hand over the function, not its call"
-        )
-    raise TypeError(f"what to guard must be a callable, got {_native.describe(fn)}")
+        hint = ": hand over the function, not what it gives"
+    else:
+        hint = ""
+    # From none: that calling it failed says the same.
+    raise TypeError(f"what to guard must be callable, got {_native.describe(fn)}{hint}") from None
 
 
 def check_sync(fn: object, rules: CallRules, other: str) -> None:

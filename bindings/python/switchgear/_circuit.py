@@ -51,7 +51,7 @@ class Told:
 
 
 UNCOUNTED: Final = object()
-"""What takes the place of a grant where nothing counts: calls that `observe` lets through although they were refused."""
+"""What takes the place of a grant where nothing counts: in calls that were refused, and that `observe` lets through."""
 
 
 class SyncCircuit(Told):
@@ -76,8 +76,8 @@ class SyncCircuit(Told):
     def admit(self) -> Settle | Refusal:
         """How a call that goes ahead is settled, or why it does not.
 
-        Under `observe` every call goes ahead; one that would have been refused has been told as refused, and that is all that
-        is said and counted of it.
+        Under `observe` every call goes ahead; one that would have been refused has been told as refused, and that is
+        all that is said and counted of it.
         """
         grant = self.ask()
         if isinstance(grant, Exception):
@@ -102,7 +102,7 @@ class SyncCircuit(Told):
         return "applied" if applied else "stale"
 
     def settle_block(self, grant: Any, ending: Ending) -> None:
-        """The same at the end of a call, whose own result nothing must hide: what keeps it from counting is reported once."""
+        """The same at the end of a call, whose own result nothing must hide: what goes wrong is reported once."""
         if grant is UNCOUNTED:
             return
         try:

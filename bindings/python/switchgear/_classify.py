@@ -98,8 +98,8 @@ def finished(rules: CallRules, duration_ms: int | None) -> Ending:
 def counts_as_failure(error: BaseException, rules: CallRules) -> bool:
     """Whether an error says that the dependency failed.
 
-    Only a clear `False` of `is_failure` says that it does not: a classifier that forgets to answer must not keep the circuit
-    closed for ever. What is no `Exception` says something of this program, or of its user.
+    Only a clear `False` of `is_failure` says that it does not: a classifier that forgets to answer must not keep the
+    circuit closed for ever. What is no `Exception` says something of this program, or of its user.
     """
     if not isinstance(error, Exception):
         return False

@@ -19,7 +19,8 @@ def monotonic_now() -> int:
 def check_clock(clock: Callable[[], int] | None) -> None:
     """Reads a clock that was given, once, and throws the reading away.
 
-    One that never works would otherwise be found out by the first call only, or never where a healthy call reads no clock.
+    One that never works would otherwise be found out by the first call only, or never where a healthy call reads no
+    clock.
 
     Raises:
         InvalidTimeError: It gives no moment; whatever the clock itself raises comes through.

@@ -18,7 +18,7 @@ else:
     from async_timeout import Timeout, timeout
 
     def _has_expired(scope: Timeout) -> bool:
-        return scope.expired
+        return bool(scope.expired)
 
 
 T = TypeVar("T")

@@ -1,7 +1,7 @@
 """Which permit a `with` block runs under.
 
-A breaker is one object, and many blocks are under it at once: in threads, in tasks, in recursion, in generators that are
-resumed in any order and by any thread. What tells them apart is the frame that a block is in.
+A breaker is one object, and many blocks are under it at once: in threads, in tasks, in recursion, in generators that
+are resumed in any order and by any thread. What tells them apart is the frame that a block is in.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ class Entered(Generic[P]):
         raise RuntimeError("the breaker's block ends, but none of them was entered and is not over")
 
 
-# `ExitStack.enter_context` and its async sibling; and the same method of a class that has the breaker for a part or a base.
+# `ExitStack.enter_context` and its async sibling; and the same method of a class that has the breaker for a part or a
+# base.
 _INDIRECT = frozenset({"enter_context", "enter_async_context", "__enter__", "__aenter__"})
 
 _CO_GENERATOR, _CO_COROUTINE, _CO_ASYNC_GENERATOR = 0x20, 0x80, 0x200
@@ -80,7 +81,8 @@ _RESUMABLE = _CO_GENERATOR | _CO_COROUTINE | _CO_ASYNC_GENERATOR
 
 def _newest(entries: list[tuple[FrameType, Any]], frame: FrameType) -> int:
     """Where the entry is that a block in this frame ends."""
-    # One that was entered by the very frame first, then the newest; a function called `__enter__` may have a block of its own.
+    # One that was entered by the very frame first, then the newest; a function called `__enter__` may have a block of
+    # its own.
     for at in range(len(entries) - 1, -1, -1):
         if entries[at][0] is frame:
             return at

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Final, Literal, TypeAlias
 
-# `Exception.__init__` is called by its name throughout: a class that is both one of these and an error of a client library
-# has bases that take other arguments.
+# `Exception.__init__` is called by its name throughout: a class that is both one of these and an error of a client
+# library has bases that take other arguments.
 
 
 class SwitchgearError(Exception):
@@ -72,8 +72,8 @@ class CircuitOpenError(SwitchgearError):
     Args:
         circuit: The circuit's name.
         state: What refused: an open circuit, or a half-open one whose slots are all taken.
-        retry_after_ms: Milliseconds until a call may be admitted, never negative; `None` if unknown, as when an operator
-            holds the circuit open.
+        retry_after_ms: Milliseconds until a call may be admitted, never negative; `None` if unknown, as when an
+            operator holds the circuit open.
         last_failure: The text of the last failure that this process counted; `None` if there is none.
 
     Example:

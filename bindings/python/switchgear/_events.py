@@ -16,13 +16,13 @@ EVENT_NAMES: Final = ("state_change", "success", "failure", "ignored", "refused"
 
 
 class Emitter:
-    """Delivers events one after another and in order, whichever threads they come from and also when a listener causes one.
+    """Delivers events one after another and in order, also those of other threads and those that a listener causes.
 
-    A listener that raises disturbs nobody and is reported once. What is no `Exception` (KeyboardInterrupt) comes through to
-    the call that told the event, and what is still to be told is told by the next one.
+    A listener that raises disturbs nobody and is reported once. What is no `Exception` (KeyboardInterrupt) comes
+    through to the call that told the event, and what is still to be told is told by the next one.
 
-    No lock is held while a listener runs, and no lock of Python's at all: events may come from a signal handler, or from the
-    garbage collector when it closes a generator.
+    No lock is held while a listener runs, and no lock of Python's at all: events may come from a signal handler, or
+    from the garbage collector when it closes a generator.
 
     Args:
         names: The events there are.
@@ -33,12 +33,12 @@ class Emitter:
     __slots__ = ("_by_event", "_names", "_outer", "_queue", "loudness")
 
     def __init__(self, names: tuple[str, ...] = EVENT_NAMES, outer: Emitter | None = None) -> None:
-        self.loudness = Loudness() if outer is None else Loudness(outer.loudness)
+        self.loudness: Loudness = Loudness() if outer is None else Loudness(outer.loudness)
         """How many listen, here and in the group, to what every single call emits."""
         self._names = names
         self._outer = outer
-        # Each a dict for its single operations are atomic. Made for the first listener: most breakers of a big group never
-        # have one.
+        # Each a dict for its single operations are atomic. Made for the first listener: most breakers of a big group
+        # never have one.
         self._by_event: dict[str, dict[_Listener, bool]] = {}
         self._queue: Queue = Queue() if outer is None else outer._queue
 
@@ -46,7 +46,8 @@ class Emitter:
         """Adds a listener; the answer removes it.
 
         Raises:
-            TypeError: An unknown event, a listener that cannot be called, or a coroutine function: nobody would await it.
+            TypeError: An unknown event, a listener that cannot be called, or a coroutine function: nobody would await
+                it.
         """
         if event not in self._names:
             raise TypeError(f"no event is called {describe(event)}; there are {', '.join(self._names)}")

@@ -35,8 +35,8 @@ def _shown(error: BaseException, *, plain: bool = False) -> str:
     return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}..."
 
 
-# Line ends, control characters and what cannot be encoded: who writes a refusal to a log wants one line, and no terminal
-# commands of others.
+# Line ends, control characters and what cannot be encoded: who writes a refusal to a log wants one line, and no
+# terminal commands of others.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 
 # The longest failure text that is kept: enough to recognize it, and a bound on what a breaker holds on to.
@@ -46,8 +46,9 @@ _MAX_READ = 10_000
 
 def _words(error: BaseException) -> str:
     # Only what came from the system has one: `OSError("text")` has none.
-    if isinstance(error, OSError) and error.errno in errno.errorcode:
-        return errno.errorcode[error.errno]
+    code = error.errno if isinstance(error, OSError) else None
+    if code is not None and code in errno.errorcode:
+        return errno.errorcode[code]
     message = str(error)
     # The text of a KeyError is the key alone.
     return f"KeyError: {message}" if isinstance(error, KeyError) and message else message

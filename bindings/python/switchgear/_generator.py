@@ -1,7 +1,7 @@
 """Generators are guarded over their whole life.
 
-Exhausted is a success, what one raises is what it would be elsewhere, closing one early is neutral. What is timed is the time
-within the generator, not the time its consumer takes.
+Exhausted is a success, what one raises is what it would be elsewhere, closing one early is neutral. What is timed is
+the time within the generator, not the time its consumer takes.
 """
 
 from __future__ import annotations
@@ -36,8 +36,13 @@ def guard_generator(inner: AnyGenerator, life: Life) -> AnyGenerator:
     guarded = _admitted(inner, life)
     # Up to its first `yield`: only what has begun is closed when it is dropped, and so gives back its slot.
     next(guarded)
-    guarded.__name__, guarded.__qualname__ = inner.__name__, inner.__qualname__
+    name_like(guarded, inner)
     return guarded
+
+
+def name_like(guarded: Any, inner: Any) -> None:
+    """Gives a generator the name of another one, for whoever prints it."""
+    guarded.__name__, guarded.__qualname__ = inner.__name__, inner.__qualname__
 
 
 def guarded_steps(make: Callable[[], AnyGenerator], life: Life) -> AnyGenerator:

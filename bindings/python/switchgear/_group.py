@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class CircuitBreakerGroup(Uncopied):
     """One breaker per key (host, tenant, route), of one policy.
 
-    It holds at most `max_keys` of them: a new key takes the place of the least recently used closed breaker, whose state is
-    the least to lose, and only if none is closed that of the least recently used one.
+    It holds at most `max_keys` of them: a new key takes the place of the least recently used closed breaker, whose
+    state is the least to lose, and only if none is closed that of the least recently used one.
 
     Args:
         name: Comes before each key in the name of its circuit: `name:key`. By default the key alone is the name.

@@ -16,7 +16,7 @@ from switchgear._kind import Kind, kind_of
 
 
 def guard_with(fn: Callable[..., Any], call: CheckedCall, ways: Ways | AsyncWays) -> Callable[..., Any]:
-    """A function like the one given, each call of which goes through a breaker. What it is was checked by `guarded_kind`."""
+    """A function like the one given, each call of which goes through a breaker. `guarded_kind` has checked it."""
     kind = kind_of(fn)
     if kind == "coroutine function":
         return like(fn, _coroutine_function(fn, call, ways))
@@ -49,7 +49,8 @@ def guarded_kind(fn: object, timeout_ms: object = None) -> Kind:
 
 def like(fn: Callable[..., Any], guarded: Callable[..., Any]) -> Callable[..., Any]:
     """Gives a guarded function the name, documentation and signature of the original."""
-    # The attributes of a function go with it (pytest and web frameworks keep marks there), those of an object are its own.
+    # The attributes of a function go with it (pytest and web frameworks keep marks there), those of an object are its
+    # own.
     updated = functools.WRAPPER_UPDATES if isinstance(fn, FunctionType) else ()
     return functools.update_wrapper(guarded, fn, updated=updated)
 

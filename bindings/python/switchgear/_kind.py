@@ -41,7 +41,7 @@ def _function_of(fn: Any) -> Any:
             fn = fn.__func__
         else:
             # Of a class the call makes an object, whatever the `__call__` of that is.
-            call = None if isinstance(fn, type) else getattr(type(fn), "__call__", None)  # noqa: B004 - the function is wanted
+            call = None if isinstance(fn, type) else getattr(type(fn), "__call__", None)  # noqa: B004 - its function
             if type(call) is not FunctionType:
                 return fn
             fn = call

@@ -122,7 +122,7 @@ class LocalCircuit(SyncCircuit):
         return value
 
     def hot_succeeded(self, epoch: int) -> None:
-        """Settles a call that `hot` let through, if its success counts by now: another one may have failed meanwhile."""
+        """Settles a call that `hot` let through, if its success counts by now: another may have failed meanwhile."""
         if not self.machine.success_ignored and self.machine.hot is None:
             self.settle_block(epoch, SUCCEEDED)
 

@@ -1,16 +1,17 @@
-"""Tells the operator about a fault in code that a breaker was given and must survive: a listener, a clock, a classifier."""
+"""Tells the operator about a fault in code that a breaker was given: a listener, a clock, a classifier."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Hashable, MutableMapping
+from contextlib import suppress
 from typing import Any
 
 _logger = logging.getLogger("switchgear")
 
 
 def warn_once(told: MutableMapping[Any, object], key: Hashable, message: str) -> None:
-    """Logs a warning, unless one of this key is among those that were told. Raises nothing, for its caller has a call to end.
+    """Logs a warning, unless one of this key was told already. Raises nothing: its caller has a call to end.
 
     Args:
         told: What was told so far; a `dict` or a `WeakKeyDictionary`.
@@ -21,7 +22,6 @@ def warn_once(told: MutableMapping[Any, object], key: Hashable, message: str) ->
     # One operation, so that of two threads only one tells.
     if told.setdefault(key, ours) is not ours:
         return
-    try:
+    # A logging set-up that raises is no reason to fail the call.
+    with suppress(Exception):
         _logger.warning("%s (reported once)", message)
-    except Exception:  # noqa: BLE001, S110 - a logging set-up that raises is no reason to fail the call
-        pass

@@ -13,12 +13,12 @@ B = TypeVar("B")
 
 
 class Members(Generic[B]):
-    """At most so many: a new key takes the place of the least recently used closed one, and only if none is closed of any.
+    """At most so many: a new key takes the place of the least recently used closed one, or if none is closed of any.
 
     Args:
         max_keys: How many there are at most, as the user gave it; `None` for the default.
-        make: The member of a new key, and a function to be called with whether it is closed, whenever that changes. One that
-            raises takes nobody's place.
+        make: The member of a new key, and a function to be called with whether it is closed, whenever that changes. One
+            that raises takes nobody's place.
 
     Raises:
         ConfigError: `max_keys` is wrong.

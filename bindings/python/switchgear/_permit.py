@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from switchgear._classify import FAILED, NEUTRAL, SUCCEEDED, CallRules, Ending, counts_as_failure, finished, raised
 from switchgear._types import Settled
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class Home(Protocol):
@@ -113,7 +116,7 @@ class Permit(_Once):
         """Neither: the call was cancelled, say. Frees the slot and counts nowhere."""
         return self._settle(NEUTRAL)
 
-    def __enter__(self) -> Permit:
+    def __enter__(self) -> Self:
         if self._begun is None:
             self._begun = self._home.rules.begin()
         return self
@@ -172,7 +175,7 @@ class AsyncPermit(_Once):
         """Neither: the call was cancelled, say. Frees the slot and counts nowhere."""
         return await self._settle(NEUTRAL)
 
-    async def __aenter__(self) -> AsyncPermit:
+    async def __aenter__(self) -> Self:
         if self._begun is None:
             self._begun = self._home.rules.begin()
         return self

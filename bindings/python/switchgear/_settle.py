@@ -8,17 +8,17 @@ from typing import Any, TypeAlias
 from switchgear._classify import NEUTRAL, Ending
 
 Settle: TypeAlias = Callable[[Ending], object]
-"""Counts the end of a call and tells the listeners. No `Exception` comes out: settling never hides the caller's result."""
+"""Counts the end of a call and tells the listeners. No `Exception` comes out: it would hide the caller's result."""
 
 AsyncSettle: TypeAlias = Callable[[Ending], Awaitable[object] | None]
-"""The same where counting may take a round trip, and the caller's result waits for it. `None`: there is nothing to wait for."""
+"""The same where counting may take a round trip; the caller's result waits for it, if what it gives is not `None`."""
 
 
 def settle_as(settle: Settle, ending_of: Callable[[], Ending]) -> Ending:
     """Settles with what the classification says, and gives that.
 
-    Where an interrupt (Ctrl-C) hits a classifier nobody knows what it would have said: neutral, for the slot must be free all
-    the same.
+    Where an interrupt (Ctrl-C) hits a classifier nobody knows what it would have said: neutral, for the slot must be
+    free all the same.
     """
     try:
         ending = ending_of()

@@ -55,9 +55,9 @@ class StatePermit:
 class CircuitBreakerState(Uncopied):
     """The state machine alone: no clock, no functions, no events.
 
-    Every call that depends on time takes `now` in whole milliseconds, 0 to 2^52, and the same calls give the same answers,
-    here as in every other language. For simulations, for tests, and for building something else on it. Of a policy it uses
-    what concerns the machine; the options about running functions are checked and have no effect.
+    Every call that depends on time takes `now` in whole milliseconds, 0 to 2^52, and the same calls give the same
+    answers, here as in every other language. For simulations, for tests, and for building something else on it. Of a
+    policy it uses what concerns the machine; the options about running functions are checked and have no effect.
 
     Args:
         **policy: How it behaves, see `Policy`; every option has a default.

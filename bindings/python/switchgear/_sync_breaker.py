@@ -18,8 +18,7 @@ from switchgear._types import CallEvent, CallEventName, FallbackOn, Settled, Sta
 from switchgear._uncopied import Uncopied
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Generator
-    from typing import Concatenate
+    from collections.abc import Awaitable
 
     from switchgear._decorators import ClassMethod, Fn, Guarding, Recovering, RecoveringAsync
     from switchgear._error import Refusal
@@ -75,8 +74,8 @@ class SyncBreaker(Uncopied):
 
         Args:
             fn: A callable without arguments.
-            fallback: Gives the result of a refused call instead; gets the error. At most once; what it raises has the error
-                as its cause.
+            fallback: Gives the result of a refused call instead; gets the error. At most once; what it raises has the
+                error as its cause.
             fallback_on: `"refusal"`, the default, or `"failure"`: also calls whose error counted.
 
         Returns:
@@ -100,8 +99,8 @@ class SyncBreaker(Uncopied):
         """A function like the one given, each call of which is guarded: the breaker is a decorator.
 
         Functions, coroutine functions, generator functions and async generator functions keep their kind and signature;
-        generators are admitted at their first step and guarded until they end. Partials, callable objects, bound, class and
-        static methods do as well.
+        generators are admitted at their first step and guarded until they end. Partials, callable objects, bound, class
+        and static methods do as well.
 
         Raises:
             TypeError: `fn` cannot be called, or is a class.
@@ -122,21 +121,12 @@ class SyncBreaker(Uncopied):
         timeout_ms: int | None = None,
     ) -> Guarding: ...
     @overload
-    def guard(
+    def guard(  # type: ignore[overload-overlap]  # an awaitable is a value, too; the first overload that fits is meant
         self,
         fn: None = None,
         *,
-        fallback: Callable[Concatenate[Refusal, ...], Generator[Any, Any, Any]],
-        fallback_on: Literal["refusal"] | None = None,
-        timeout_ms: int | None = None,
-    ) -> Recovering[Any]: ...
-    @overload
-    def guard(
-        self,
-        fn: None = None,
-        *,
-        fallback: Callable[Concatenate[Refusal, ...], Awaitable[F]],
-        fallback_on: Literal["refusal"] | None = None,
+        fallback: Callable[..., Awaitable[F]],
+        fallback_on: FallbackOn | None = None,
         timeout_ms: int | None = None,
     ) -> RecoveringAsync[F]: ...
     @overload
@@ -144,26 +134,8 @@ class SyncBreaker(Uncopied):
         self,
         fn: None = None,
         *,
-        fallback: Callable[Concatenate[Refusal, ...], F],
-        fallback_on: Literal["refusal"] | None = None,
-        timeout_ms: int | None = None,
-    ) -> Recovering[F]: ...
-    @overload
-    def guard(
-        self,
-        fn: None = None,
-        *,
-        fallback: Callable[Concatenate[Exception, ...], Awaitable[F]],
-        fallback_on: FallbackOn | None,
-        timeout_ms: int | None = None,
-    ) -> RecoveringAsync[F]: ...
-    @overload
-    def guard(
-        self,
-        fn: None = None,
-        *,
-        fallback: Callable[Concatenate[Exception, ...], F],
-        fallback_on: FallbackOn | None,
+        fallback: Callable[..., F],
+        fallback_on: FallbackOn | None = None,
         timeout_ms: int | None = None,
     ) -> Recovering[F]: ...
     def guard(
@@ -180,7 +152,8 @@ class SyncBreaker(Uncopied):
             fn: The function, if the decorator is not called for its options first.
             fallback: Gives the result of a refused call instead; gets the error, then the arguments of the call. Of a
                 generator it gives what the rest is taken from.
-            fallback_on: `"refusal"`, the default, or `"failure"`: also calls whose error counted, and those that timed out.
+            fallback_on: `"refusal"`, the default, or `"failure"`: also calls whose error counted, and those that timed
+                out.
             timeout_ms: As in the policy, for this function: a coroutine function or an async generator function.
 
         Raises:
@@ -229,8 +202,8 @@ class SyncBreaker(Uncopied):
     def can_execute(self) -> bool:
         """Asks for one call by hand: whether it may go ahead. In a half-open circuit it takes a slot.
 
-        Follow with `record_success`, `record_failure` or `release`; `acquire` is safer, for its permit knows which call it
-        belongs to.
+        Follow with `record_success`, `record_failure` or `release`; `acquire` is safer, for its permit knows which call
+        it belongs to.
 
         Raises:
             InvalidTimeError: The policy's clock fails.
@@ -282,8 +255,9 @@ class SyncBreaker(Uncopied):
     def on(self, event: str, fn: Callable[[Any], object]) -> Callable[[], None]:
         """Listens to an event, which is told after the fact and in order.
 
-        A listener may call the breaker; one that raises harms nothing and is reported once, by `logging`. It runs in the
-        thread whose call caused the event, or in one that is telling others. Of a call that had begun before, it may not hear.
+        A listener may call the breaker; one that raises harms nothing and is reported once, by `logging`. It runs in
+        the thread whose call caused the event, or in one that is telling others. Of a call that had begun before, it
+        may not hear.
 
         Args:
             event: `state_change`, `success`, `failure`, `ignored` or `refused`.

@@ -15,8 +15,8 @@ Mode: TypeAlias = Literal["auto", "forced-open", "disabled"]
 Settled: TypeAlias = Literal["applied", "stale", "duplicate"]
 """Whether an outcome counted.
 
-`applied`; `stale`, it came from another period and changed nothing; `duplicate`, this permit was settled before and nothing
-was done.
+`applied`; `stale`, it came from another period and changed nothing; `duplicate`, this permit was settled before and
+nothing was done.
 """
 
 TripOn: TypeAlias = Literal["rolling", "consecutive", "rate"]
@@ -32,15 +32,16 @@ FallbackOn: TypeAlias = Literal["refusal", "failure"]
 class Policy(TypedDict, total=False):
     """How a circuit breaker behaves: keyword arguments of breakers, groups and states.
 
-    Every option may be left out; `None` means left out, and a given 0 is never replaced by a default. All durations are whole
-    milliseconds, 1 to 3 155 760 000 000 (100 years). An option with an unknown name, a wrong type, a value out of range, or
-    one that the `trip_on` in force does not use, is a `ConfigError` from the constructor.
+    Every option may be left out; `None` means left out, and a given 0 is never replaced by a default. All durations are
+    whole milliseconds, 1 to 3 155 760 000 000 (100 years). An option with an unknown name, a wrong type, a value out of
+    range, or one that the `trip_on` in force does not use, is a `ConfigError` from the constructor.
     """
 
     trip_on: TripOn | None
     """What trips a closed circuit, by default `"rolling"`: `failure_threshold` failures within `window_ms`.
 
-    `"consecutive"`: so many in a row; `"rate"`: a share `failure_rate` of at least `minimum_calls` calls within `window_ms`.
+    `"consecutive"`: so many in a row; `"rate"`: a share `failure_rate` of at least `minimum_calls` calls within
+    `window_ms`.
     """
     failure_threshold: int | None
     """Failures that trip, 1 to 1 000 000, by default 5 (`rolling`, `consecutive`)."""
@@ -69,17 +70,17 @@ class Policy(TypedDict, total=False):
     is_failure: Callable[[Exception], bool] | None
     """Whether an error says that the dependency failed; by default every `Exception` does.
 
-    One that does not is raised as it is and counts nowhere. Only `False` says that it does not: a classifier that forgets to
-    answer, raises, or gives an awaitable counts the call as a failure. What is no `Exception` (CancelledError, GeneratorExit,
-    KeyboardInterrupt, SystemExit) never counts, and is not asked about.
+    One that does not is raised as it is and counts nowhere. Only `False` says that it does not: a classifier that
+    forgets to answer, raises, or gives an awaitable counts the call as a failure. What is no `Exception`
+    (CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit) never counts, and is not asked about.
     """
     ignore: type[BaseException] | tuple[type[BaseException], ...] | None
     """Exception types that say nothing of the dependency, as an `except` clause takes them; by default none."""
     is_failure_result: Callable[[Any], bool] | None
     """Whether a returned value (a 503 response, say) counts as a failure; by default none does.
 
-    Such a value is still returned. The answer is taken as a condition is; a classifier that raises, or gives an awaitable,
-    counts the call as a failure.
+    Such a value is still returned. The answer is taken as a condition is; a classifier that raises, or gives an
+    awaitable, counts the call as a failure.
     """
     slow_call_ms: int | None
     """A success that took longer than this many milliseconds counts as a failure; its value is still returned.
@@ -87,13 +88,13 @@ class Policy(TypedDict, total=False):
     By default none does. Of a generator the time within it counts, not what its consumer takes in between.
     """
     timeout_ms: int | None
-    """After this many milliseconds a coroutine is cancelled and counts as a failure; at most 2 147 483 647, by default none.
+    """After so many milliseconds a coroutine is cancelled and counts as a failure; at most 2 147 483 647; default none.
 
     The call raises `CallTimeoutError`, whatever the coroutine makes of its cancellation. Sync functions cannot be
     interrupted: they have no timeout. Of an async generator it bounds each step.
     """
     observe: bool | None
-    """The machine runs and refusals are announced (`refused` events), but every call is let through; by default `False`.
+    """The machine runs and refusals are announced (`refused` events), but each call is let through; by default `False`.
 
     A call that would have been refused is not counted.
     """
@@ -103,6 +104,15 @@ class Policy(TypedDict, total=False):
     A reading that is none is an `InvalidTimeError`; it is read once by the constructor. By default the host's monotonic
     clock, anchored once to the wall clock.
     """
+
+
+class GroupPolicy(Policy, total=False):
+    """How a group behaves: the policy of its breakers, and what is its own."""
+
+    name: str | None
+    """Comes before each key in the name of its circuit: `name:key`. By default the key alone is the name."""
+    max_keys: int | None
+    """How many breakers the group holds at most, 1 to 1 000 000, by default 1024."""
 
 
 @dataclass(frozen=True, slots=True)
