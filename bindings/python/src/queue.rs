@@ -68,7 +68,7 @@ impl Queue {
         let us = process::id();
         let seen = self.teller.load(Ordering::SeqCst);
         let is_free = seen != us && self.teller.compare_exchange(seen, us, Ordering::SeqCst, Ordering::SeqCst).is_ok();
-        is_free.then_some(Turn { queue: self })
+        is_free.then(|| Turn { queue: self })
     }
 }
 
