@@ -1,8 +1,8 @@
 """Real servers for tests: a `redis-server` on a free port of 127.0.0.1, a cluster of masters, a sentinel.
 
 No server outlives its starter: each runs under a small shell that holds the read end of a pipe whose only write end is
-in this process. However this process ends, SIGKILL included, the pipe closes, and the shell kills the server and removes
-its folder. `REDIS_SERVER` names another binary, for example `valkey-server`. For Node: `tests/support/servers.mjs`.
+in this process. However this process ends, SIGKILL included, the pipe closes, and the shell kills the server and
+removes its folder. `REDIS_SERVER` names another binary, for example `valkey-server`. For Node: `tests/support/servers.mjs`.
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ class Server:
 
     def __init__(self, guardian: subprocess.Popen[str], pid: int, port: int, password: str | None) -> None:
         self._guardian = guardian
+        # Its output is read on, so that it never blocks.
+        self._reader = threading.Thread(target=_read_all, args=(guardian.stdout,), daemon=True)
+        self._reader.start()
         self._starter = os.getpid()
         self._password = password
         self.pid = pid
@@ -55,7 +58,7 @@ class Server:
     def kill(self) -> None:
         """Ends it as a crash does, and waits until it is gone."""
         os.kill(self.pid, signal.SIGKILL)
-        self._guardian.wait()
+        self.stop()
 
     def stop(self) -> None:
         """Ends it, and waits until it is gone. A child that was forked leaves the server alone."""
@@ -64,6 +67,7 @@ class Server:
         if self._guardian.stdin is not None:
             self._guardian.stdin.close()
         self._guardian.wait()
+        self._reader.join()
 
     def __enter__(self) -> Self:
         return self
@@ -191,9 +195,18 @@ def _launch(port: int, args: Sequence[str], *, password: str | None = None, conf
     )
     assert guardian.stdout is not None
     pid = _until_ready(guardian, guardian.stdout, port)
-    # Its output is read on, so that it never blocks.
-    threading.Thread(target=guardian.stdout.read, daemon=True).start()
     return Server(guardian, pid, port, password)
+
+
+def _read_all(output: IO[str]) -> None:
+    with output:
+        for _ in output:
+            pass
+
+
+def _read_on(output: IO[str]) -> None:
+    with output:
+        output.read()
 
 
 def _until_ready(guardian: subprocess.Popen[str], output: IO[str], port: int) -> int:

@@ -1,0 +1,28 @@
+"""Circuits that a whole fleet shares, in Redis or Valkey, for sync code. For `asyncio`: `switchgear.redis.asyncio`.
+
+Needs a client: `pip install "switchgear[redis]"`. Nothing is imported of it, and nothing sent, before a circuit is
+asked.
+"""
+
+from switchgear._permit import Permit
+from switchgear.redis._breaker import DistributedCircuitBreaker
+from switchgear.redis._clients import Commands
+from switchgear.redis._group import DistributedCircuitBreakerGroup
+from switchgear.redis._link import StoreEvent
+from switchgear.redis._shared import SharedPolicy
+from switchgear.redis._store import RedisStore
+
+__all__ = [
+    "Commands",
+    "DistributedCircuitBreaker",
+    "DistributedCircuitBreakerGroup",
+    "Permit",
+    "RedisStore",
+    "SharedPolicy",
+    "StoreEvent",
+]
+
+for _class in (Commands, DistributedCircuitBreaker, DistributedCircuitBreakerGroup, RedisStore, StoreEvent):
+    # Where users find them, and what tracebacks are to say.
+    _class.__module__ = __name__
+del _class

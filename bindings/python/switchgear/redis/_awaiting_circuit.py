@@ -1,0 +1,149 @@
+"""A shared circuit whose answers are awaited."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+from switchgear._circuit import UNCOUNTED, Told
+from switchgear._classify import Ending
+from switchgear._error import Refusal
+from switchgear._native import Ask, SharedGrant
+from switchgear._permit import AsyncPermit
+from switchgear._settle import AsyncSettle
+from switchgear._types import Settled, Snapshot
+from switchgear.redis._awaiting import AsyncLine
+from switchgear.redis._engine import Control
+from switchgear.redis._link import Link
+from switchgear.redis._shared import Asking, PreparedSharedPolicy, rules_of
+from switchgear.redis._talk import Talk
+
+
+class AwaitingCircuit(Told):
+    """One circuit: the engine with the store's clock and a client for `asyncio`, and what it tells.
+
+    It belongs to no event loop.
+
+    Args:
+        name: The circuit's.
+        link: The store's.
+        policy: How it behaves.
+        noted: Told of each change whether the circuit is closed now.
+    """
+
+    __slots__ = ("_asking", "_line", "_settling")
+
+    def __init__(
+        self,
+        name: object,
+        link: Link[AsyncLine],
+        policy: PreparedSharedPolicy,
+        noted: Callable[[bool], object] | None = None,
+    ) -> None:
+        super().__init__(*rules_of(name, link, policy))
+        self._line = link.line
+        self._asking = Asking(self, link, policy, noted)
+        # Outcomes of cancelled calls that are on their way to the store.
+        self._settling: set[asyncio.Task[Settled]] = set()
+
+    async def admit(self) -> AsyncSettle | Refusal:
+        """How a call that goes ahead is settled, or why it does not.
+
+        Under `observe` every call goes ahead; one that would have been refused has been told as refused, and that is
+        all that is said and counted of it.
+        """
+        grant = await self._ask()
+        if isinstance(grant, Exception):
+            return _ignore if self.rules.host.observe else grant
+        return partial(self.settle, grant)
+
+    async def acquire(self) -> AsyncPermit:
+        """The permit of one call. Raises the refusal."""
+        grant = await self._ask()
+        if not isinstance(grant, Exception):
+            return AsyncPermit(self, grant, probe=grant.is_probe)
+        if not self.rules.host.observe:
+            raise grant
+        return AsyncPermit(self, UNCOUNTED)
+
+    async def can_execute(self) -> bool:
+        """Asks for one call by hand."""
+        return not isinstance(await self._ask(), Exception) or self.rules.host.observe
+
+    async def settle_by_hand(self, grant: Any, ending: Ending) -> Settled:
+        """Counts an ending and tells it, also where the caller is cancelled meanwhile."""
+        if grant is UNCOUNTED:
+            return "stale"
+        told = self._asking.settle(grant, ending)
+        if isinstance(told, str):
+            self.tell(ending)
+            return told
+        task = self._told_to_store(*told, ending)
+        return "stale" if task is None else await asyncio.shield(task)
+
+    async def settle_block(self, grant: Any, ending: Ending) -> None:
+        """The same at the end of a block. Waits for nothing where the block was cancelled."""
+        settling = self.settle(grant, ending)
+        if settling is not None:
+            await settling
+
+    def settle(self, grant: Any, ending: Ending) -> Awaitable[object] | None:
+        """The same of a call: what to wait for, if there is something."""
+        if grant is UNCOUNTED:
+            return None
+        if ending.outcome == "success" and grant.is_free:
+            self.tell(ending)
+            return None
+        told = self._asking.settle(grant, ending)
+        if isinstance(told, str):
+            self.tell(ending)
+            return None
+        task = self._told_to_store(*told, ending)
+        if task is None or _is_cancelled(ending):
+            return None
+        return asyncio.shield(task)
+
+    async def snapshot(self) -> Snapshot:
+        """Everything the store knows of the circuit."""
+        return self._asking.snapshot(await self._line.converse(*self._asking.engine.snapshot()))
+
+    async def control(self, operation: Control, for_ms: object = None) -> None:
+        """Does a manual operation."""
+        self._asking.check_done(await self._line.converse(*self._asking.engine.control(operation, for_ms)))
+
+    async def _ask(self) -> SharedGrant | Refusal:
+        """Asks for one call: the grant, or the refusal, which was told already."""
+        talk, ask = self._asking.engine.admit()
+        # A slot that a cancelled call of this process is giving back is free for this one.
+        ahead = [task for task in self._settling if task.get_loop() is asyncio.get_running_loop()]
+        answer = await self._line.converse(talk, ask, ahead)
+        return answer if isinstance(answer, SharedGrant) else self._asking.refusal(answer)
+
+    def _told_to_store(self, talk: Talk, ask: Ask, ending: Ending) -> asyncio.Task[Settled] | None:
+        """Tells the store of an ending, in a task of its own: a caller who is cancelled takes nothing back."""
+
+        async def tell() -> Settled:
+            answer = await self._line.converse(talk, ask)
+            self.tell(ending)
+            return "applied" if answer == "applied" else "stale"
+
+        task = self._line.post(tell())
+        if task is None:
+            # There is no event loop any more. A slot that was held expires.
+            talk.lost()
+            self.tell(ending)
+        elif ending.outcome == "ignored":
+            self._settling.add(task)
+            task.add_done_callback(self._settling.discard)
+        return task
+
+
+def _ignore(_ending: Ending) -> None:
+    """Told as refused, see `observe`."""
+
+
+def _is_cancelled(ending: Ending) -> bool:
+    """Whether nothing may be awaited any more: a cancelled task may be cancelled again at each `await`."""
+    return ending.outcome == "ignored" and not isinstance(ending.error, Exception)

@@ -1,0 +1,273 @@
+"""Carries conversations for callers that block, within the deadline, however the client is configured."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import select
+import socket
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from switchgear._error import StoreError
+from switchgear._native import Ask
+from switchgear.redis._carry import Carriers, OverdueError
+from switchgear.redis._clients import Client, Kind
+from switchgear.redis._replies import is_answer, is_broken_connection, is_redirection
+from switchgear.redis._talk import Answer, Talk
+
+
+class Line:
+    """The way to the store of `switchgear.redis`."""
+
+    def __init__(self, client: Client, timeout_ms: int) -> None:
+        self._kind = client.kind
+        self._client = client.given
+        self._seconds = timeout_ms / 1000
+        self._of_process = _OfProcess()
+
+    def converse(self, talk: Talk, ask: Ask) -> Answer:
+        """Has a conversation, and waits for the answer, at most until the deadline."""
+        deadline = time.monotonic() + self._seconds
+        while True:
+            following = self._exchange(talk, ask, deadline)
+            if talk.answer is not None:
+                if following is not None:
+                    self.post(talk.aftermath(following), following)
+                return talk.answer
+            if following is None:
+                return StoreError("no answer")
+            ask = following
+
+    def post(self, talk: Talk, ask: Ask) -> None:
+        """Sends what nobody waits for."""
+
+        def send() -> None:
+            following: Ask | None = ask
+            while following is not None:
+                if following.delay_ms:
+                    time.sleep(following.delay_ms / 1000)
+                try:
+                    reply = self._execute(talk.key, following.command)
+                except Exception as error:  # noqa: BLE001 - a client is foreign code
+                    following = talk.failed(error)
+                else:
+                    following = talk.replied(reply)
+
+        try:
+            self._here().carriers.post(send)
+        except RuntimeError as error:
+            # No thread can be made; the slot that this gives back expires.
+            talk.failed(error)
+
+    def _exchange(self, talk: Talk, ask: Ask, deadline: float) -> Ask | None:
+        """Sends one command, and hands in what comes of it."""
+        if ask.delay_ms:
+            time.sleep(max(0.0, min(ask.delay_ms / 1000, deadline - time.monotonic())))
+        try:
+            reply = self._send(talk, ask.command, deadline)
+        except _UnansweredError:
+            return talk.lost()
+        except OverdueError:
+            return None
+        except Exception as error:  # noqa: BLE001 - a client is foreign code
+            return talk.failed(error)
+        except BaseException:
+            talk.hush()
+            following = talk.lost()
+            if following is not None:
+                self.post(talk.aftermath(following), following)
+            raise
+        return talk.replied(reply)
+
+    def _send(self, talk: Talk, command: Sequence[str], deadline: float) -> object:
+        here = self._here()
+        if self._kind is not Kind.COMMANDS and here.bounded:
+            try:
+                return self._send_here(here, talk.key, command, deadline)
+            except _NotHereError:
+                # Whoever knows how does it, as long as there is time.
+                pass
+
+        def over(interrupted: bool) -> None:
+            if interrupted:
+                talk.hush()
+            talk.expired()
+
+        def late(reply: object, error: BaseException | None) -> None:
+            following = talk.lost() if isinstance(error, OverdueError) else talk.came_late(reply, error)
+            if following is not None:
+                self.post(talk.aftermath(following), following)
+
+        return here.carriers.carry(lambda: self._execute(talk.key, command), deadline, over, late)
+
+    def _execute(self, key: str, command: Sequence[str]) -> object:
+        """Has the client do it, for as long as it takes."""
+        if self._kind is Kind.COMMANDS:
+            return self._client.command(list(command), key)
+        return self._client.execute_command(*encoded(command))
+
+    def _send_here(self, here: _OfProcess, key: str, command: Sequence[str], deadline: float) -> object:
+        """Sends a command in this thread, over a connection of the client's pool."""
+        words = encoded(command)
+        try:
+            try:
+                return here.ask(self._pool(key), words, deadline)
+            except Exception as error:
+                if not is_broken_connection(error):
+                    raise
+            # One that broke while it was idle, say. The id in a command makes it count once.
+            return here.ask(self._pool(key), words, deadline)
+        except Exception as error:
+            # Only the cluster's client knows where a slot has gone.
+            if self._kind is Kind.CLUSTER and (is_redirection(error) or is_broken_connection(error)):
+                raise _NotHereError from error
+            raise
+
+    def _pool(self, key: str) -> Any:
+        client = self._client
+        if self._kind is Kind.CLUSTER:
+            try:
+                client = client.get_node_from_key(key).redis_connection
+            except Exception as error:
+                # The slots are not known yet, say.
+                raise _NotHereError from error
+        pool = getattr(client, "connection_pool", None)
+        # A client with one connection only has no use for a pool.
+        if pool is None or getattr(client, "connection", None) is not None:
+            raise _NotHereError
+        return pool
+
+    def _here(self) -> _OfProcess:
+        here = self._of_process
+        if here.pid != os.getpid():
+            # Threads do not come along into a forked process, and a lock may be held for ever there.
+            here = self._of_process = _OfProcess()
+        return here
+
+
+def encoded(command: Sequence[str]) -> list[str | bytes]:
+    """A command as a client takes it: in UTF-8, whatever encoding it is told to use, so that all know the same keys."""
+    name, *args = command
+    return [name, *(arg.encode() for arg in args)]
+
+
+class _NotHereError(Exception):
+    """It cannot be done in this thread within a deadline."""
+
+
+class _UnansweredError(Exception):
+    """There was no reply within the deadline, and there will be none."""
+
+
+class _OfProcess:
+    """What belongs to one process."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.carriers = Carriers()
+        self.bounded = True
+        """Whether connections are of a make that can be told how long to wait."""
+        # Reentrant, for the garbage collector may close a guarded generator anywhere, and settle its call.
+        self._taking = threading.RLock()
+
+    def ask(self, pool: Any, command: Sequence[str | bytes], deadline: float) -> object:
+        """Sends a command over a connection of a pool."""
+        connection = self._take(pool, deadline)
+        try:
+            return _ask(connection, command, deadline)
+        except _NotHereError:
+            self.bounded = False
+            raise
+        finally:
+            pool.release(connection)
+
+    def _take(self, pool: Any, deadline: float) -> Any:
+        """A connection of the pool. Where one has to be made another thread does it."""
+        # One after another: of two callers that see the same idle connection the second would have to make one, here.
+        if not self._taking.acquire(timeout=max(0.0, deadline - time.monotonic())):
+            raise _UnansweredError
+        try:
+            if _has_idle(pool):
+                return _get_connection(pool)
+        finally:
+            self._taking.release()
+
+        def late(connection: Any, _: BaseException | None) -> None:
+            if connection is not None:
+                pool.release(connection)
+
+        try:
+            return self.carriers.carry(lambda: _get_connection(pool), deadline, _nothing, late)
+        except OverdueError as error:
+            raise _UnansweredError from error
+
+
+def _nothing(interrupted: bool) -> None:
+    """The conversation learns it from who had the command to send."""
+
+
+def _has_idle(pool: Any) -> bool:
+    """Whether the pool would give a connection that is ready for a command, so that giving it takes no time."""
+    if getattr(pool, "pid", None) != os.getpid():
+        return False
+    try:
+        blocking = getattr(pool, "pool", None)
+        waiting = pool._available_connections if blocking is None else blocking.queue
+        next_one = waiting[-1 if isinstance(waiting, list) else 0]
+    except (AttributeError, IndexError):
+        # None is idle, or the pool is of a make that we do not know.
+        return False
+    sock = getattr(next_one, "_sock", None)
+    # One that can be read from was closed by the server, or has something to be read first.
+    return isinstance(sock, socket.socket) and not _is_readable(sock)
+
+
+def _is_readable(sock: socket.socket) -> bool:
+    if not hasattr(select, "poll"):
+        return bool(select.select([sock], [], [], 0)[0])
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def _get_connection(pool: Any) -> Any:
+    kind: Any = type(pool)
+    # Until redis-py 5.3 it wanted the name of a command, which it never used.
+    return pool.get_connection("HMGET") if _wants_name(kind) else pool.get_connection()
+
+
+@functools.cache
+def _wants_name(kind: Any) -> bool:
+    _, *parameters = inspect.signature(kind.get_connection).parameters.values()
+    return any(p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
+
+
+def _ask(connection: Any, command: Sequence[str | bytes], deadline: float) -> object:
+    """Sends a command and reads the reply, both within the deadline."""
+    sock = getattr(connection, "_sock", None)
+    if not isinstance(sock, socket.socket):
+        raise _NotHereError
+    remaining = deadline - time.monotonic()
+    if remaining <= 0:
+        raise _UnansweredError
+    own = sock.gettimeout()
+    sock.settimeout(remaining if own is None else min(own, remaining))
+    try:
+        # Its check of the connection would ask the server first.
+        connection.send_command(*command, check_health=False)
+        return connection.read_response()
+    except BaseException as error:
+        if is_answer(error):
+            raise
+        # A reply that is read by nobody must not be taken for that of the next command.
+        connection.disconnect()
+        if isinstance(error, Exception) and time.monotonic() >= deadline:
+            raise _UnansweredError from error
+        raise
+    finally:
+        if connection._sock is sock:
+            sock.settimeout(own)

@@ -1,0 +1,217 @@
+"""A few threads that wait for the store in the place of callers, who wait for them no longer than they want to.
+
+What a caller does himself costs less; these are for what cannot be bounded there: making a connection, following a
+cluster's redirections, clients that cannot be told how long to wait.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+_T = TypeVar("_T")
+
+#: What takes a result that came late: the result, or the error.
+Late = Callable[["_T | None", "BaseException | None"], None]
+
+
+class OverdueError(Exception):
+    """The caller has waited long enough."""
+
+
+class Carriers:
+    """The threads of one store in one process. They end when there is nothing to do, and keep no process alive."""
+
+    def __init__(self) -> None:
+        self._jobs: queue.SimpleQueue[_Job[object]] = queue.SimpleQueue()
+        # Reentrant, for the garbage collector may close a guarded generator anywhere, and settle its call.
+        self._lock = threading.RLock()
+        self._working: set[_Worker] = set()
+        self._unclaimed = 0
+        self._replace_at = 0.0
+        self._replace_after = _STUCK_SECONDS
+
+    def carry(self, do: Callable[[], _T], deadline: float, over: Callable[[bool], None], late: Late[_T]) -> _T:
+        """Does something in another thread, and waits for it until the deadline (`time.monotonic()`).
+
+        Raises what it raises; `OverdueError` if it takes too long. Then `over` is called first (with whether the wait
+        was interrupted by an exception, which is raised instead), and `late` with what still comes of it, in either
+        thread. What has not begun by then is never done: `late` then gets `OverdueError`.
+        """
+        job = _Job(do)
+        self._add(job)
+        interrupted = True
+        try:
+            in_time = job.wait(deadline)
+            interrupted = False
+        finally:
+            if interrupted:
+                over(True)
+                job.abandon(late)
+        if not in_time:
+            over(False)
+            job.abandon(late)
+            raise OverdueError
+        return job.result()
+
+    def post(self, do: Callable[[], None]) -> None:
+        """Does something in another thread, for which nobody waits, unless no thread is free for some seconds."""
+        job = _Job(do, void_at=time.monotonic() + _STUCK_SECONDS)
+        job.abandon(_forget, begun_only=True)
+        self._add(job)
+
+    def _add(self, job: _Job[_T]) -> None:
+        self._jobs.put(job)  # type: ignore[arg-type]  # a queue of whatever is to be done
+        try:
+            with self._lock:
+                self._unclaimed += 1
+                self._staff()
+        except BaseException:
+            job.void()
+            raise
+
+    def _staff(self) -> None:
+        """Sees to it that there are threads enough for what is waiting; called with the lock."""
+        workers = list(self._working)
+        if sum(worker.idle for worker in workers) >= self._unclaimed:
+            return
+        if len(workers) >= _MOST and not self._write_one_off():
+            return
+        worker = _Worker(self)
+        self._working.add(worker)
+        try:
+            worker.start()
+        except BaseException:
+            self._working.discard(worker)
+            if not self._working:
+                raise
+
+    def _write_one_off(self) -> bool:
+        """Gives up a thread that is stuck, and the next one later each time.
+
+        So neither a partition ends all carrying, nor does a client that never returns take thread after thread.
+        """
+        now = time.monotonic()
+        if now < self._replace_at:
+            return False
+        stuck = next((worker for worker in list(self._working) if now - worker.since > _STUCK_SECONDS), None)
+        if stuck is None:
+            return False
+        self._working.discard(stuck)
+        self._replace_at = now + self._replace_after
+        self._replace_after = min(2 * self._replace_after, _REPLACE_SECONDS_MAX)
+        return True
+
+    def take(self, worker: _Worker) -> _Job[object] | None:
+        """The next job; none when there has been nothing to do for a while, or when the thread was written off."""
+        with self._lock:
+            if worker not in self._working:
+                return None
+            worker.idle = True
+        try:
+            return self._claimed(worker, self._jobs.get(timeout=_IDLE_SECONDS))
+        except queue.Empty:
+            pass
+        with self._lock:
+            try:
+                # Something may have come meanwhile, for which no other thread was made because of this one.
+                return self._claimed(worker, self._jobs.get_nowait())
+            except queue.Empty:
+                self._working.discard(worker)
+                return None
+
+    def _claimed(self, worker: _Worker, job: _Job[object]) -> _Job[object]:
+        with self._lock:
+            worker.idle = False
+            worker.since = time.monotonic()
+            self._unclaimed -= 1
+        return job
+
+    def done(self) -> None:
+        """A job has ended: nobody is stuck for good."""
+        self._replace_after = _STUCK_SECONDS
+
+
+#: Threads at most, those aside that were written off.
+_MOST = 8
+#: Seconds without work after which a thread ends.
+_IDLE_SECONDS = 5.0
+#: Seconds after which a thread counts as stuck.
+_STUCK_SECONDS = 5.0
+#: Seconds after which another stuck thread is given up, at most.
+_REPLACE_SECONDS_MAX = 300.0
+
+
+class _Worker(threading.Thread):
+    def __init__(self, carriers: Carriers) -> None:
+        super().__init__(name="switchgear-store", daemon=True)
+        self._carriers = carriers
+        #: Whether it waits for work, guarded by the lock of the carriers like `since`: when it began what it is doing.
+        self.idle = True
+        self.since = time.monotonic()
+
+    def run(self) -> None:
+        while (job := self._carriers.take(self)) is not None:
+            job.run()
+            self._carriers.done()
+
+
+class _Job(Generic[_T]):
+    """Something to do. Whoever takes one of its two tokens first decides: whether it is done, and for whom."""
+
+    def __init__(self, do: Callable[[], _T], void_at: float | None = None) -> None:
+        self._do = do
+        self._void_at = void_at
+        self._begin = threading.Lock()
+        self._finish = threading.Lock()
+        self._ready = threading.Lock()
+        self._ready.acquire()
+        self._late: Late[_T] | None = None
+        self._value: _T | None = None
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        if not self._begin.acquire(blocking=False) or (self._void_at is not None and time.monotonic() > self._void_at):
+            return
+        try:
+            self._value = self._do()
+        except BaseException as error:  # noqa: BLE001 - it is raised where the result is asked for
+            self._error = error
+        if self._finish.acquire(blocking=False):
+            self._ready.release()
+        elif self._late is not None:
+            self._tell(self._late)
+
+    def wait(self, deadline: float) -> bool:
+        """Whether it is done in time."""
+        return self._ready.acquire(timeout=min(max(deadline - time.monotonic(), 0.0), threading.TIMEOUT_MAX))
+
+    def result(self) -> _T:
+        if self._error is not None:
+            raise self._error
+        return self._value  # type: ignore[return-value]  # there is a value where there is no error
+
+    def abandon(self, late: Late[_T], *, begun_only: bool = False) -> None:
+        """Nobody waits for it any more; `late` hears what comes of it."""
+        self._late = late
+        if not begun_only and self._begin.acquire(blocking=False):
+            late(None, OverdueError())
+        elif not self._finish.acquire(blocking=False):
+            self._tell(late)
+
+    def void(self) -> None:
+        """Nobody will do it."""
+        self._begin.acquire(blocking=False)
+
+    def _tell(self, late: Late[_T]) -> None:
+        try:
+            late(self._value, self._error)
+        except Exception:  # noqa: BLE001 - nobody is left whom it would concern
+            return
+
+
+def _forget(value: object, error: BaseException | None) -> None:
+    """Nobody wants to know."""

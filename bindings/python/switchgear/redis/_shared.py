@@ -1,0 +1,163 @@
+"""What shared circuits have in common, whether their callers block or await: policy, engine, what is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from switchgear._circuit import Told
+from switchgear._classify import CODES, CallRules, Ending
+from switchgear._clock import check_clock
+from switchgear._config import HostPolicy, PolicyKind, checked_name, read_policy
+from switchgear._error import CircuitOpenError, Refusal, StoreError, StoreUnavailableError
+from switchgear._events import Emitter
+from switchgear._failure_text import failure_text
+from switchgear._native import Ask, Denial, SharedConfig, SharedGrant, Transition
+from switchgear._types import Policy, Snapshot, StateChange
+from switchgear.redis._engine import Engine
+from switchgear.redis._link import Link
+from switchgear.redis._talk import Answer, Talk
+
+
+class SharedPolicy(Policy, total=False):
+    """A breaker's policy, and what a shared breaker adds to it."""
+
+    on_store_failure: Literal["fail-closed", "fail-open"] | None
+    """What an admission answers while the store does not, by default `"fail-closed"`: a `StoreUnavailableError`.
+
+    `"fail-open"`: the call goes ahead unguarded, and its outcome counts nowhere.
+    """
+    idle_ttl_ms: int | None
+    """How long an idle circuit is remembered, in milliseconds, by default 86 400 000 (24 hours).
+
+    At least twice the longest duration of the policy plus 60 000, which is also the default where that is more: so an
+    idle open circuit comes back through a probe. A circuit that an operator holds open or has switched off is
+    remembered until he changes his mind.
+    """
+
+
+SHARED_POLICY = PolicyKind(SharedConfig, core=("on_store_failure", "idle_ttl_ms"))
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedSharedPolicy:
+    """A policy that was read already, and whom its circuits report to: how a group makes its members."""
+
+    config: SharedConfig
+    host: HostPolicy
+    outer: Emitter | None = None
+
+    @classmethod
+    def of(cls, policy: Mapping[str, object], outer: Emitter | None = None) -> PreparedSharedPolicy:
+        """Reads the policy of one breaker, or of a group, and tries its clock."""
+        read = read_policy([policy], SHARED_POLICY)
+        check_clock(read.host.clock)
+        return cls(read.config, read.host, outer)
+
+
+class Asking:
+    """The engine of one circuit, and what its answers mean.
+
+    Args:
+        told: The circuit as its listeners know it.
+        link: The store's.
+        policy: How the circuit behaves.
+        noted: Told of each change whether the circuit is closed now.
+    """
+
+    __slots__ = ("_instance", "_name", "_noted", "_told", "engine")
+
+    def __init__(
+        self,
+        told: Told,
+        link: Link[object],
+        policy: PreparedSharedPolicy,
+        noted: Callable[[bool], object] | None,
+    ) -> None:
+        self._told = told
+        self._name = told.rules.circuit
+        self._noted = noted
+        self._instance = link.instance
+        clock = link.clock if policy.host.clock is None else policy.host.clock
+        self.engine = Engine(self._name, link, policy.config, clock, self._changed)
+
+    def settle(self, grant: SharedGrant | None, ending: Ending) -> tuple[Talk, Ask] | Literal["applied", "stale"]:
+        """What to tell the store of an ending; where it need not hear of it, whether it counts. Raises nothing."""
+        counted = self._remembering(ending) if ending.outcome == "failure" else None
+        return self.engine.settle(grant, CODES[ending.outcome], counted)
+
+    def refusal(self, answer: Answer) -> Refusal:
+        """Why a call may not go ahead; the listeners hear of it."""
+        if not isinstance(answer, Denial):
+            return self._told.refused(self.unavailable(answer))
+        last_failure = self._told.last_failure
+        return self._told.refused(CircuitOpenError(self._name, answer.state, answer.retry_after_ms, last_failure))
+
+    def snapshot(self, answer: Answer) -> Snapshot:
+        """What was read.
+
+        Raises:
+            StoreUnavailableError: Nothing was.
+        """
+        if not isinstance(answer, tuple):
+            raise self.unavailable(answer)
+        return Snapshot(*answer)
+
+    def check_done(self, answer: Answer) -> None:
+        """A manual operation was done.
+
+        Raises:
+            StoreUnavailableError: It was not, as far as is known.
+        """
+        if answer != "controlled":
+            raise self.unavailable(answer)
+
+    def unavailable(self, answer: Answer) -> StoreUnavailableError:
+        """The error of who needed an answer of the store."""
+        if not isinstance(answer, StoreError):
+            return StoreUnavailableError(self._name)
+        error = StoreUnavailableError(self._name, str(answer))
+        error.__cause__ = answer
+        return error
+
+    def _remembering(self, ending: Ending) -> Callable[[], None]:
+        """What is remembered of a failure once it has counted, before its trip is told: who hears of that asks why."""
+        text = failure_text(ending.error) if ending.reason is None else ending.reason
+
+        def remember() -> None:
+            self._told.last_failure = text
+
+        return remember
+
+    def _changed(self, change: Transition) -> None:
+        is_closed = change.to_state == "closed"
+        if is_closed:
+            self._told.last_failure = None
+        if self._noted is not None:
+            self._noted(is_closed)
+        if not self._told.events.hears("state_change"):
+            return
+        told = StateChange(
+            circuit=self._name,
+            from_state=change.from_state,
+            to_state=change.to_state,
+            at=change.at,
+            failures=change.failures,
+            open_ms=change.open_ms,
+            reason=change.reason,
+            instance=self._instance,
+        )
+        self._told.events.emit("state_change", told)
+
+
+def rules_of(name: object, link: Link[object], policy: PreparedSharedPolicy) -> tuple[CallRules, Emitter]:
+    """What all calls of one circuit have in common, and who listens to them.
+
+    Raises:
+        InvalidNameError: The name cannot be one.
+    """
+    events = Emitter(outer=policy.outer)
+    loudness = events.loudness
+    stopwatch = link.stopwatch if policy.host.clock is None else policy.host.clock
+    return CallRules(checked_name(name), policy.host, stopwatch, lambda: loudness.count), events

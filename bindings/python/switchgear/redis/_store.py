@@ -1,0 +1,143 @@
+"""The store of shared circuits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
+
+from switchgear._native import describe
+from switchgear._uncopied import Uncopied
+from switchgear.redis._blocking import Line
+from switchgear.redis._clients import Commands, recognise
+from switchgear.redis._link import Link, StoreEvent, StoreEventName, read_options
+
+L = TypeVar("L")
+
+
+class RedisClient(Protocol):
+    """A client of redis-py or valkey-py."""
+
+    def execute_command(self, *args: Any, **options: Any) -> Any:
+        """Sends a command."""
+
+
+class Store(Uncopied, Generic[L]):
+    """What the stores of sync code and of `asyncio` have in common."""
+
+    __slots__ = ("__weakref__", "_link")
+
+    def __init__(self, link: Link[L]) -> None:
+        self._link = link
+
+    @property
+    def link(self) -> Link[L]:
+        """What its circuits share. Private to this package."""
+        return self._link
+
+    def on(self, event: StoreEventName, fn: Callable[[StoreEvent], object]) -> Callable[[], None]:
+        """Listens to what the store says about itself: `store_error` and `config_mismatch`.
+
+        A listener that raises harms nothing and is reported once, as a warning of the logger `switchgear`.
+
+        Returns:
+            A function that stops listening.
+
+        Raises:
+            TypeError: An unknown event, or a listener that cannot be called.
+        """
+        return self._link.events.on(event, fn)
+
+    def __repr__(self) -> str:
+        # Nothing of the client, which holds a password.
+        return f"<{type(self).__qualname__} with prefix {self._link.prefix!r}>"
+
+
+def checked_store(store: object, kind: type[Store[L]], user: str) -> Link[L]:
+    """What the circuits of a store share.
+
+    Args:
+        store: What was given.
+        kind: What it should be.
+        user: What it was given to.
+
+    Raises:
+        TypeError: It is no store, or one of the other kind; the message names what takes it.
+    """
+    if isinstance(store, kind):
+        return store.link
+    if isinstance(store, Store):
+        module = _module_of(type(store))
+        raise TypeError(f"`store` is a `{module}.RedisStore`: `{module}.{user}` takes it")
+    raise TypeError(f"`store` must be a RedisStore (`{_module_of(kind)}.RedisStore(client)`), got `{describe(store)}`")
+
+
+class RedisStore(Store[Line]):
+    """Keeps circuits in Redis or Valkey, through a client that stays yours.
+
+    The client is never closed, and nothing is sent through it before a circuit is asked something.
+
+    Args:
+        client: A `redis.Redis`, a `redis.RedisCluster`, what `master_for` of a `Sentinel` gives, the same of valkey-py,
+            or an object with `command(args, key)`.
+        prefix: What the keys begin with, inside the braces that keep a circuit in one cluster slot: `{cb:billing}`. The
+            same in every process of the fleet; by default `"cb:"`.
+        timeout_ms: Milliseconds that one admission, outcome or question may wait for the store, all retries included,
+            however the client is configured; by default 100. It says nothing about how long the guarded function may
+            take.
+        clock: Where the time comes from, in whole milliseconds since 1970: `"system"`, the wall clock, which is the
+            default, or a function, which is read once by the constructor.
+        instance: Who we are in the state changes we make; by default the name of the host.
+
+    Raises:
+        TypeError: The client is of the wrong kind; the message names the right one.
+        ConfigError: Names the option, the value and what is valid.
+        InvalidNameError: The prefix cannot be one.
+        InvalidTimeError: The clock gives no time.
+
+    Example:
+        ```python
+        import redis
+
+        from switchgear.redis import DistributedCircuitBreaker, RedisStore
+
+        store = RedisStore(redis.Redis.from_url(REDIS_URL))
+        breaker = DistributedCircuitBreaker("billing", store, failure_threshold=5)
+        assert breaker.execute(lambda: "charged") == "charged"
+        ```
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        client: RedisClient | Commands,
+        *,
+        prefix: str | None = None,
+        timeout_ms: int | None = None,
+        clock: ClockOption | None = None,
+        instance: str | None = None,
+    ) -> None:
+        known = recognise(client, is_async=False)
+        options = read_options(prefix, timeout_ms, clock, instance)
+        super().__init__(options.link(Line(known, options.timeout_ms), reads_primary=known.reads_primary))
+
+    def close(self) -> None:
+        """Ends what the store opened itself, which is nothing yet. The client stays open."""
+
+    def __enter__(self) -> RedisStore:  # noqa: PYI034 - `typing.Self` came with Python 3.11
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _module_of(kind: type[Store[Any]]) -> str:
+    """Where users find a store."""
+    return "switchgear.redis" if issubclass(kind, RedisStore) else "switchgear.redis.asyncio"
+
+
+ClockOption: TypeAlias = "Literal['system'] | Callable[[], int]"
+"""Where a store's time comes from."""
