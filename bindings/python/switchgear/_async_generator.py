@@ -72,12 +72,10 @@ class AsyncRun:
             raise
         except BaseException as error:
             watch.stop()
-            fault = error
             timed_out = deadline is not None and deadline.missed
-            ending = await settle_as_async(
-                life.settle, lambda: raised(fault, life.rules, watch.took_ms, timed_out=timed_out)
-            )
-            fallback = fallback_after(ending, life.call)
+            ending_of = partial(raised, error, life.rules, watch.took_ms, timed_out=timed_out)
+            fallback = fallback_after(await settle_as_async(life.settle, ending_of), life.call)
+            del ending_of
             if fallback is None:
                 raise
             self.instead = Instead(await recover_async(fallback, error, life.args, life.kwargs))
@@ -90,8 +88,9 @@ class AsyncRun:
         try:
             await self._begun().aclose()
         except BaseException as error:
-            fault = error
-            await settle_as_async(self._life.settle, lambda: raised(fault, self._life.rules, self._watch.took_ms))
+            ending_of = partial(raised, error, self._life.rules, self._watch.took_ms)
+            await settle_as_async(self._life.settle, ending_of)
+            del ending_of
             raise
         await settled(self._life.settle, NEUTRAL)
 

@@ -131,7 +131,7 @@ class CircuitBreaker(SyncBreaker):
             check_fn(fn)
             self._circuit.hot_raised(epoch, error)
             raise
-        if type(result) in PLAIN and self._circuit.machine.success_ignored:
+        if type(result) in PLAIN and (self._machine.success_ignored or self._machine.hot is not None):
             return result
         return self._circuit.hot_returned(epoch, result, NO_OPTIONS, (), {})
 
@@ -343,7 +343,7 @@ class CircuitBreaker(SyncBreaker):
         return f"<{type(self).__name__} {self.name!r}: {self.get_state()}>"
 
     async def _enter(self, frame: FrameType) -> Permit:
-        permit = self._circuit.acquire().__enter__()
+        permit = self._circuit.begin_block()
         self._entered.enter(frame, permit)
         return permit
 

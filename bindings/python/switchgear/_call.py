@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NoReturn, TypeAlias
 
 from switchgear import _native
 from switchgear._async_generator import guard_async_generator
 from switchgear._awaitable import PLAIN, discard, is_async_generator, is_generator, must_be_awaited
-from switchgear._classify import CallRules, Ending, raised, returned
+from switchgear._classify import SUCCEEDED, CallRules, Ending, raised, returned
 from switchgear._deadline import Deadline
 from switchgear._error import Refusal
 from switchgear._fallback import CheckedCall, fallback_after, recover, recover_async
@@ -54,7 +55,11 @@ def enter(fn: Callable[..., Any], args: Args, kwargs: Kwargs, call: CheckedCall,
     admission = ways.admit()
     if isinstance(admission, Exception):
         if call.fallback is None:
-            raise admission
+            try:
+                raise admission
+            finally:
+                # Here and elsewhere: a frame that holds an error which it raises keeps both until the collector comes.
+                del admission
         return recover(call.fallback, admission, args, kwargs)
     settle = admission
     rules = ways.rules
@@ -62,8 +67,7 @@ def enter(fn: Callable[..., Any], args: Args, kwargs: Kwargs, call: CheckedCall,
     try:
         value = fn(*args, **kwargs)
     except BaseException as error:
-        fault, took = error, rules.since(begun)
-        fallback = fallback_after(settle_as(settle, lambda: raised(fault, rules, took)), call)
+        fallback = fallback_after(settle_as(settle, partial(raised, error, rules, rules.since(begun))), call)
         if fallback is None:
             raise
         return recover(fallback, error, args, kwargs)
@@ -75,7 +79,11 @@ def enter(fn: Callable[..., Any], args: Args, kwargs: Kwargs, call: CheckedCall,
             return guard_generator(value, Life(call, rules, settle, args, kwargs))
         if is_async_generator(value):
             return guard_async_generator(value, Life(call, rules, settle, args, kwargs))
-    settle_as(settle, lambda: returned(value, rules, rules.since(begun)))
+    if begun is None and rules.host.is_failure_result is None:
+        # Nothing that more could be made of.
+        settle(SUCCEEDED)
+    else:
+        settle_as(settle, lambda: returned(value, rules, rules.since(begun)))
     return value
 
 
@@ -86,7 +94,10 @@ async def enter_async(
     admission = await admitted(ways)
     if isinstance(admission, Exception):
         if call.fallback is None:
-            raise admission
+            try:
+                raise admission
+            finally:
+                del admission
         return await recover_async(call.fallback, admission, args, kwargs)
     settle = admission
     rules = ways.rules
@@ -98,9 +109,10 @@ async def enter_async(
         else:
             value, was_awaited = await deadline.run(lambda: _result(fn, args, kwargs))
     except BaseException as error:
-        fault, took, timed_out = error, rules.since(begun), deadline is not None and deadline.missed
-        ending = await settle_as_async(settle, lambda: raised(fault, rules, took, timed_out=timed_out))
-        fallback = fallback_after(ending, call)
+        timed_out = deadline is not None and deadline.missed
+        ending_of = partial(raised, error, rules, rules.since(begun), timed_out=timed_out)
+        fallback = fallback_after(await settle_as_async(settle, ending_of), call)
+        del ending_of
         if fallback is None:
             raise
         return await recover_async(fallback, error, args, kwargs)
@@ -156,8 +168,11 @@ def refuse_awaitable(rules: CallRules, settle: Settle, other: str) -> NoReturn:
         TypeError: Always.
     """
     error = awaitable_given(rules, other)
-    settle(Ending("ignored", error))
-    raise error
+    try:
+        settle(Ending("ignored", error))
+        raise error
+    finally:
+        del error
 
 
 def awaitable_given(rules: CallRules, other: str) -> TypeError:

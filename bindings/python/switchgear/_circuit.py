@@ -90,8 +90,19 @@ class SyncCircuit(Told):
         if not isinstance(grant, Exception):
             return Permit(self, grant, probe=type(grant) is not int and grant.is_probe)
         if not self.rules.host.observe:
-            raise grant
+            try:
+                raise grant
+            finally:
+                del grant
         return Permit(self, UNCOUNTED)
+
+    def begin_block(self) -> Permit:
+        """The permit of a call that begins now, and is a block. Raises the refusal."""
+        return self.acquire().__enter__()
+
+    def is_free(self, grant: Any) -> bool:
+        """Whether a success with this grant changes nothing, and nobody wants to hear of it."""
+        return False
 
     def settle_by_hand(self, grant: Any, ending: Ending) -> Settled:
         """Counts an ending and tells it. Raises what keeps it from being counted."""

@@ -21,8 +21,8 @@ class Entered(Generic[P]):
 
     def __init__(self) -> None:
         # Operations on one key are not at odds with each other, for a frame runs on one thread at a time; and single
-        # operations of a dict are atomic. Newest last, where one frame has blocks within blocks.
-        self._by_frame: dict[FrameType, list[P]] = {}
+        # operations of a dict are atomic.
+        self._by_frame: dict[FrameType, P | _Nested[P]] = {}
         # The same by thread or task, of what came in through a function that is over by the end of the block.
         self._indirect: dict[object, list[tuple[FrameType, P]]] = {}
 
@@ -35,8 +35,10 @@ class Entered(Generic[P]):
         """
         if frame.f_code.co_name in _INDIRECT:
             self._indirect.setdefault(_runner(), []).append((frame, permit))
-        elif (before := self._by_frame.setdefault(frame, [permit]))[-1] is not permit:
-            before.append(permit)
+            return
+        before = self._by_frame.setdefault(frame, permit)
+        if before is not permit:
+            self._by_frame[frame] = _Nested((*(before if isinstance(before, _Nested) else (before,)), permit))
 
     def leave(self, frame: FrameType) -> P:
         """Takes out the permit of a block that ends.
@@ -44,12 +46,14 @@ class Entered(Generic[P]):
         Raises:
             RuntimeError: No block that is not over was entered.
         """
-        permits = self._by_frame.get(frame)
-        if permits is None:
+        permit = self._by_frame.pop(frame, None)
+        if permit is None:
             return self._leave_indirect(frame)
-        if len(permits) == 1:
-            del self._by_frame[frame]
-        return permits.pop()
+        if not isinstance(permit, _Nested):
+            return permit
+        *outer, inner = permit
+        self._by_frame[frame] = outer[0] if len(outer) == 1 else _Nested(outer)
+        return inner
 
     def _leave_indirect(self, frame: FrameType) -> P:
         runner = _runner()
@@ -69,6 +73,12 @@ class Entered(Generic[P]):
             if entered not in running and not entered.f_code.co_flags & _RESUMABLE:
                 return self.leave(entered)
         raise RuntimeError("the breaker's block ends, but none of them was entered and is not over")
+
+
+class _Nested(tuple[P, ...]):
+    """The permits of blocks within blocks of one frame, the innermost last."""
+
+    __slots__ = ()
 
 
 # `ExitStack.enter_context` and its async sibling; and the same method of a class that has the breaker for a part or a

@@ -31,6 +31,8 @@ def checked_call(fallback: object, fallback_on: object) -> CheckedCall:
     Raises:
         ConfigError: Names the option, the value and what is valid.
     """
+    if fallback is None and fallback_on is None:
+        return NO_OPTIONS
     return CheckedCall(
         None if fallback is None else checked_callable("fallback", fallback),
         fallback_on is not None and checked_word("fallback_on", fallback_on, _FALLBACK_ON) == "failure",
@@ -45,6 +47,8 @@ def checked_async_call(fallback: object, fallback_on: object, timeout_ms: object
     """
     call = checked_call(fallback, fallback_on)
     timeout = host.timeout_ms if timeout_ms is None else checked_number("timeout_ms", timeout_ms)
+    if timeout is None:
+        return call
     return CheckedCall(call.fallback, call.on_failure, timeout)
 
 

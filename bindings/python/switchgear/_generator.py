@@ -60,9 +60,9 @@ def guarded_steps(make: Callable[[], AnyGenerator], life: Life) -> AnyGenerator:
         life.settle(NEUTRAL)
         raise
     except BaseException as error:
-        fault = error
-        ending = settle_as(life.settle, lambda: raised(fault, life.rules, watch.took_ms))
-        fallback = fallback_after(ending, life.call)
+        ending_of = partial(raised, error, life.rules, watch.took_ms)
+        fallback = fallback_after(settle_as(life.settle, ending_of), life.call)
+        del ending_of
         if fallback is None:
             raise
         instead = recover_any(fallback, error, life.args, life.kwargs)

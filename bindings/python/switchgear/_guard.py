@@ -74,7 +74,10 @@ def _generator_function(fn: Callable[..., Any], call: CheckedCall, ways: Ways) -
         admission = ways.admit()
         if isinstance(admission, Exception):
             if call.fallback is None:
-                raise admission
+                try:
+                    raise admission
+                finally:
+                    del admission
             return (yield from iterated(recover_any(call.fallback, admission, args, kwargs)))
         life = Life(call, ways.rules, admission, args, kwargs)
         return (yield from guarded_steps(lambda: fn(*args, **kwargs), life))
@@ -87,7 +90,10 @@ def _async_generator_function(fn: Callable[..., Any], call: CheckedCall, ways: W
         admission = await admitted(ways)
         if isinstance(admission, Exception):
             if call.fallback is None:
-                raise admission
+                try:
+                    raise admission
+                finally:
+                    del admission
             return Instead(await recover_async(call.fallback, admission, args, kwargs))
         return AsyncRun(Life(call, ways.rules, admission, args, kwargs), lambda: fn(*args, **kwargs))
 

@@ -25,8 +25,7 @@ def hot_function(
         call: Its options.
     """
     machine, raised, returned = circuit.machine, circuit.hot_raised, circuit.hot_returned
-    # Where a success may count there is always something to look at.
-    plain = PLAIN if machine.success_ignored else frozenset()
+    ignored = machine.success_ignored
 
     def guarded(*args: Any, **kwargs: Any) -> Any:
         epoch = machine.hot
@@ -37,7 +36,7 @@ def hot_function(
         except BaseException as error:
             raised(epoch, error)
             raise
-        if type(result) in plain:
+        if type(result) in PLAIN and (ignored or machine.hot is not None):
             return result
         return returned(epoch, result, call, args, kwargs)
 
@@ -60,7 +59,7 @@ def hot_coroutine_function(
         except BaseException as error:
             raised(epoch, error)
             raise
-        if not ignored:
+        if not ignored and machine.hot is None:
             succeeded(epoch)
         return result
 

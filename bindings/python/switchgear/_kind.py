@@ -24,8 +24,12 @@ def kind_of(fn: Callable[..., Any]) -> Kind:
 def is_coroutine_function(fn: object) -> bool:
     """Whether calling it gives a coroutine, as far as can be known without calling."""
     fn = _function_of(fn)
-    if type(fn) is FunctionType and fn.__code__.co_flags & _GIVES_COROUTINE:
-        return True
+    if type(fn) is FunctionType:
+        if fn.__code__.co_flags & _GIVES_COROUTINE:
+            return True
+        # Whoever marks a function as one (`inspect.markcoroutinefunction`) does it in an attribute; most have none.
+        if not fn.__dict__:
+            return False
     return inspect.iscoroutinefunction(fn)
 
 

@@ -19,6 +19,7 @@ from switchgear._events import Emitter
 from switchgear._fallback import CheckedCall
 from switchgear._generator import Life, guard_generator
 from switchgear._native import FAILURE, SUCCESS, Config, Denial, Grant, Machine, Transition
+from switchgear._permit import Permit
 from switchgear._settle import settle_as
 from switchgear._types import StateChange
 
@@ -78,6 +79,15 @@ class LocalCircuit(SyncCircuit):
         self.refused(refusal)
         return refusal
 
+    def begin_block(self) -> Permit:
+        """The permit of a call that begins now, and is a block. Raises the refusal."""
+        epoch = self.machine.hot
+        return super().begin_block() if epoch is None else Permit(self, epoch)
+
+    def is_free(self, grant: object) -> bool:
+        """Whether a success with this grant changes nothing, and nobody wants to hear of it."""
+        return grant == self.machine.hot
+
     def count(self, grant: Grant | int | None, ending: Ending) -> bool:
         """Counts an ending. Whether it applied."""
         code = CODES[ending.outcome]
@@ -105,7 +115,7 @@ class LocalCircuit(SyncCircuit):
 
     def hot_raised(self, epoch: int, error: BaseException) -> None:
         """Settles a call that `hot` let through, and that raised."""
-        settle_as(partial(self.settle_block, epoch), lambda: raised(error, self.rules, None))
+        settle_as(partial(self.settle_block, epoch), partial(raised, error, self.rules, None))
 
     def hot_returned(self, epoch: int, value: Any, call: CheckedCall, args: Any, kwargs: Any) -> Any:
         """What becomes of the value of a call that `hot` let through, where a second look is needed."""
@@ -122,7 +132,7 @@ class LocalCircuit(SyncCircuit):
         return value
 
     def hot_succeeded(self, epoch: int) -> None:
-        """Settles a call that `hot` let through, if its success counts by now: another may have failed meanwhile."""
+        """Settles a call that `hot` let through and does no more: if its success counts, it does by now."""
         if not self.machine.success_ignored and self.machine.hot is None:
             self.settle_block(epoch, SUCCEEDED)
 

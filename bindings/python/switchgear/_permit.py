@@ -19,6 +19,9 @@ class Home(Protocol):
     def rules(self) -> CallRules:
         """What all its calls have in common."""
 
+    def is_free(self, grant: Any) -> bool:
+        """Whether a success changes nothing, and nobody wants to hear of it."""
+
     def settle_by_hand(self, grant: Any, ending: Ending) -> Settled:
         """Counts an ending. Raises what keeps it from being counted."""
 
@@ -131,6 +134,8 @@ class Permit(_Once):
         try:
             grant = self.take()
         except AttributeError:
+            return
+        if error is None and self._home.is_free(grant):
             return
         try:
             ending = self.ending_of(error)

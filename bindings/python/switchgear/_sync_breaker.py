@@ -190,7 +190,7 @@ class SyncBreaker(Uncopied):
         Raises:
             CircuitOpenError: The circuit refused it.
         """
-        permit = self._circuit.acquire().__enter__()
+        permit = self._circuit.begin_block()
         self._entered.enter(sys._getframe(1), permit)
         return permit
 
