@@ -204,11 +204,6 @@ def _read_all(output: IO[str]) -> None:
             pass
 
 
-def _read_on(output: IO[str]) -> None:
-    with output:
-        output.read()
-
-
 def _until_ready(guardian: subprocess.Popen[str], output: IO[str], port: int) -> int:
     """The server's process id, once it takes connections."""
     said = ""
