@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self, Unpack
 
-    from switchgear._types import GroupPolicy
+    from switchgear._http import HostPolicy
     from switchgear.redis import DistributedCircuitBreakerGroup
     from switchgear.redis.asyncio import DistributedCircuitBreakerGroup as AsyncDistributedCircuitBreakerGroup
 
@@ -104,7 +104,7 @@ class BreakerTransport(httpx.BaseTransport):
         transport: httpx.BaseTransport | None = None,
         *,
         group: Group | None = None,
-        **policy: Unpack[GroupPolicy],
+        **policy: Unpack[HostPolicy],
     ) -> None:
         """Wraps a transport.
 
@@ -214,7 +214,7 @@ class AsyncBreakerTransport(httpx.AsyncBaseTransport):
         transport: httpx.AsyncBaseTransport | None = None,
         *,
         group: AsyncGroup | None = None,
-        **policy: Unpack[GroupPolicy],
+        **policy: Unpack[HostPolicy],
     ) -> None:
         """Wraps a transport.
 

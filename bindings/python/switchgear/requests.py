@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
-    from switchgear._types import GroupPolicy
+    from switchgear._http import HostPolicy
     from switchgear.redis import DistributedCircuitBreakerGroup
 
     Group: TypeAlias = switchgear.CircuitBreakerGroup | DistributedCircuitBreakerGroup
@@ -116,7 +116,7 @@ class BreakerAdapter(requests.adapters.BaseAdapter):
         adapter: requests.adapters.BaseAdapter | None = None,
         *,
         group: Group | None = None,
-        **policy: Unpack[GroupPolicy],
+        **policy: Unpack[HostPolicy],
     ) -> None:
         """Wraps an adapter.
 
