@@ -1,4 +1,6 @@
-// One of the three processes of part 2. It makes a call when its parent says so, and reports what became of it.
+// One of the processes of part 2. It makes a call when its parent says so, and reports what became of it: one line of JSON
+// in, one out, so that a process in another language can do the same (fleet_process.py).
+import { createInterface } from "node:readline";
 import { Redis } from "ioredis";
 import { CircuitBreaker } from "switchgear";
 import { DistributedCircuitBreaker, RedisStore } from "switchgear/redis";
@@ -12,9 +14,11 @@ const store = new RedisStore(client, { instance, timeoutMs: 1000 });
 const breaker =
   shared === "shared" ? new DistributedCircuitBreaker("billing", store, POLICY) : new CircuitBreaker("billing", POLICY);
 
-breaker.on("stateChange", (change) => process.send({ change }));
-process.on("message", async ({ call }) => process.send({ call, result: await guardedCall(breaker, url) }));
-process.on("disconnect", () => client.disconnect());
+const say = (message) => process.stdout.write(`${JSON.stringify(message)}\n`);
+breaker.on("stateChange", (change) => say({ change }));
+createInterface({ input: process.stdin })
+  .on("line", async (line) => say({ call: JSON.parse(line).call, result: await guardedCall(breaker, url) }))
+  .on("close", () => client.disconnect());
 
 await client.ping();
-process.send({ ready: true });
+say({ ready: true });

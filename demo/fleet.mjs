@@ -1,6 +1,8 @@
-// Part 2: three processes that share one circuit through a Redis which the demo starts and stops itself.
-import { fork } from "node:child_process";
+// Part 2: four processes, three in Node and one in Python, that share one circuit through a Redis which the demo starts
+// and stops itself.
+import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { startServer } from "../tests/support/servers.mjs";
@@ -10,9 +12,16 @@ import { ms, startReport } from "./report.mjs";
 
 const CALL_EVERY_MS = 100;
 
+const local = (path) => fileURLToPath(new URL(path, import.meta.url));
+const NODE = [process.execPath, local("fleet-process.mjs")];
+const PYTHON = [local("../.cache/venv/bin/python"), local("fleet_process.py")];
+const FLEET = { A: NODE, B: NODE, C: NODE, D: PYTHON };
+
 /** Plays part 2 and says whether its claims held. `notShared`: each process has a breaker of its own, for comparison. */
 export async function playFleet({ notShared = false } = {}) {
-  const report = startReport("2. Three processes, one circuit `billing` in Redis, the same policy");
+  const report = startReport(
+    "2. Four processes, in Node and in Python, one circuit `billing` in Redis, the same policy",
+  );
   const redis = await startServer();
   const dependency = await startDependency();
   report.line("redis", `redis-server runs, process ${redis.pid}`);
@@ -24,10 +33,11 @@ export async function playFleet({ notShared = false } = {}) {
     if (change.toState === "half-open") report.line("fleet", `refused ${refusals().length} calls meanwhile`);
     report.change(change);
   };
-  const start = (name) => startProcess(name, [redis.url, dependency.url, notShared ? "alone" : "shared"], onChange);
-  const fleet = await Promise.all(["A", "B", "C"].map(start));
-  const [a, b, c] = fleet;
-  report.line("fleet", `processes ${fleet.map(({ name, pid }) => `${name} ${pid}`).join(", ")}`);
+  const args = [redis.url, dependency.url, notShared ? "alone" : "shared"];
+  const start = ([name, program]) => startProcess(name, program, args, onChange);
+  const fleet = await Promise.all(Object.entries(FLEET).map(start));
+  const [a, b, c, d] = fleet;
+  report.line("fleet", `processes ${fleet.map(({ name, pid }) => `${name} ${pid}`).join(", ")}; D is Python`);
 
   let probed = false;
   const call = async (member) => {
@@ -44,15 +54,15 @@ export async function playFleet({ notShared = false } = {}) {
 
   dependency.break();
   report.line("dependency", `breaks: 503 after ${dependency.answerMs} ms from now on`);
-  for (const member of [a, b, c, a, b]) await call(member);
+  for (const member of [a, d, b, c, d]) await call(member);
   const brokenRequests = dependency.requests.length;
 
-  // All three keep calling at once. The dependency recovers while the circuit is open, and nobody tells them.
+  // All of them keep calling at once. The dependency recovers while the circuit is open, and nobody tells them.
   let recovered = false;
   const keepCalling = async (member) => {
     for (let i = 0; i < 40; i++) {
       if ((await call(member)) === "answered") return;
-      if (!recovered && (refusals().length >= 9 || i >= 5)) {
+      if (!recovered && (refusals().length >= 12 || i >= 5)) {
         recovered = true;
         dependency.recover();
         report.line("dependency", "recovers");
@@ -75,39 +85,51 @@ export async function playFleet({ notShared = false } = {}) {
   report.saved(`${saved} calls not made, ${((saved * dependency.answerMs) / 1000).toFixed(1)} s not waited`);
   report.claim("one trip in the whole fleet, told by the process that caused it", trips.length === 1);
   report.claim(
-    "no process had more than two of the five failures: they were counted together",
+    "no process had more than two of the five failures: Node's and Python's were counted together",
     fleet.every(({ results }) => results.filter(({ outcome }) => outcome === "failed").length <= 2),
   );
+  report.claim("it was the process in Python that tripped it", trips[0]?.instance === d.name);
   report.claim(
-    "all three were refused",
+    "all four were refused",
     fleet.every(({ results }) => results.some(({ outcome }) => outcome === "refused")),
   );
   report.claim(
     "no request reached the dependency while open",
     trips.length > 0 && probes.every(({ receivedAt }) => receivedAt - trips[0].at >= POLICY.openDurationMs),
   );
-  report.claim("one probe did, from the whole fleet, and it closed the circuit for all", probes.length === 1);
   report.claim(
-    "all three got through in the end",
+    "one probe did, from the whole fleet, and it closed the circuit for Node and for Python",
+    probes.length === 1,
+  );
+  report.claim(
+    "all four got through in the end",
     fleet.every(({ results }) => results.at(-1).outcome === "answered"),
   );
   report.claim("the redis-server is gone", !isAlive(redis.pid));
   return report.close();
 }
 
-/** Starts one process of the fleet; resolves when it is connected. */
-async function startProcess(name, args, onChange) {
-  const child = fork(fileURLToPath(new URL("fleet-process.mjs", import.meta.url)), [name, ...args]);
+/** Starts one process of the fleet, whose lines are JSON; resolves when it is connected. */
+async function startProcess(name, [program, script], args, onChange) {
+  const child = spawn(program, [script, name, ...args], { stdio: ["pipe", "pipe", "inherit"] });
+  const exit = once(child, "exit");
+  const died = exit.then(([code]) => {
+    throw new Error(`process ${name} ended with ${code}`);
+  });
+  // Whoever waits for it hears of it; that nobody does is how it ends.
+  died.catch(() => undefined);
+
   const answers = new Map();
   const results = [];
-  await new Promise((resolve, reject) => {
-    child.on("message", (message) => {
+  const ready = new Promise((resolve) => {
+    createInterface({ input: child.stdout }).on("line", (line) => {
+      const message = JSON.parse(line);
       if (message.ready) resolve();
       else if (message.change) onChange(message.change);
       else answers.get(message.call)(message.result);
     });
-    child.once("exit", (code) => reject(new Error(`process ${name} ended with ${code} before it was ready`)));
   });
+  await Promise.race([ready, died]);
 
   return {
     name,
@@ -115,16 +137,15 @@ async function startProcess(name, args, onChange) {
     results,
     /** Lets it make one guarded call; resolves with what became of it. */
     async call() {
-      const result = await new Promise((resolve) => {
-        answers.set(results.length, resolve);
-        child.send({ call: results.length });
-      });
+      const answer = new Promise((resolve) => answers.set(results.length, resolve));
+      child.stdin.write(`${JSON.stringify({ call: results.length })}\n`);
+      const result = await Promise.race([answer, died]);
       results.push(result);
       return result;
     },
     async stop() {
-      child.disconnect();
-      await once(child, "exit");
+      child.stdin.end();
+      await exit;
     },
   };
 }

@@ -1,4 +1,4 @@
-// `make demo`: a failing dependency, guarded, first by one process, then by three that share one circuit.
+// `make demo`: a failing dependency, guarded, first by one process, then by four that share one circuit.
 // It checks what it claims, and exits with 1 if anything does not hold.
 //
 //   node demo/main.mjs [--without-breaker] [--not-shared]

@@ -32,7 +32,7 @@ export function shapeOf(text) {
       line
         .trim()
         .replaceAll(/\d+(?:\.\d+)?/g, "N")
-        .replaceAll(/\bprocess [ABC]\b/g, "process X"),
+        .replaceAll(/\bprocess [ABCD]\b/g, "process X"),
     )
     .map((line) => line.replaceAll(/ +/g, " "))
     .filter((line, i, lines) => line !== "" && line !== lines[i - 1]);
