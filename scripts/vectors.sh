@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs vectors on every runner: scripts/vectors.sh [file or folder], by default tests/vectors.
 # All of them run, whatever one of them finds; the exit is 1 if any found a difference, if one is missing, or if they did
-# not run the same number of vectors and steps, and 2 if there is nothing to run. The Node package must have been built.
+# not run the same number of vectors and steps, and 2 if there is nothing to run. The Node and the Python package must
+# have been built.
 set -uo pipefail
 
 # shellcheck source=scripts/lib.sh
@@ -30,8 +31,9 @@ run() {
 run cargo run --quiet -p switchgear-tests --bin vectors-core --
 run cargo run --quiet -p switchgear-tests --bin vectors-lua --
 run node bindings/node/test/vectors.mjs
+run .cache/venv/bin/python bindings/python/tests/vectors.py
 
-for runner in core core-hints lua node node-hints; do
+for runner in core core-hints lua node node-hints python python-hints; do
   if ! grep -q "^$runner: " "$counts"; then
     printf 'vectors: the runner `%s` did not finish\n' "$runner" >&2
     [ "$status" -gt 0 ] || status=1
