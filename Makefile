@@ -2,7 +2,7 @@
 
 help:
 	@echo 'make test      every check; sets up what is missing, skips what is done'
-	@echo 'make demo      a failing dependency, guarded: alone, then by three processes sharing one circuit'
+	@echo 'make demo      a failing dependency, guarded: alone, then by four processes, Node and Python, sharing one circuit'
 	@echo 'make bench     what a guarded call costs, side by side with other libraries'
 	@echo 'make vectors   every runner on tests/vectors, or on VECTORS=<file or folder>'
 	@echo 'make build     the Node and the Python package; make setup only what they need'

@@ -1,17 +1,22 @@
 // `make bench`: what a guarded call costs, side by side in one run. Exits with 1 if a target is missed.
-// `scripts/bench.sh local` or `scripts/bench.sh redis` measures one half.
+// `scripts/bench.sh local`, `scripts/bench.sh redis` or `scripts/bench.sh python` measures one part.
 import { cpus } from "node:os";
 import { measureLocal } from "./local.mjs";
 import { median, ratio } from "./measure.mjs";
+import { measurePython, pythonVersion } from "./python.mjs";
 import { measureRedis } from "./redis.mjs";
 
-const half = process.argv[2];
-console.log(`Node ${process.version}, ${cpus().length} cores (${cpus()[0].model}). Medians over interleaved rounds.`);
+const PARTS = { local, redis, python };
+
+const wanted = process.argv[2];
+const runtimes = `Node ${process.version}, ${await pythonVersion()}`;
+console.log(`${runtimes}, ${cpus().length} cores (${cpus()[0].model}). Medians over interleaved rounds.`);
 
 /** What the project promises: [what, measured, at most]. */
 const targets = [];
-if (half !== "redis") targets.push(...(await local()));
-if (half !== "local") targets.push(...(await redis()));
+for (const [part, measured] of Object.entries(PARTS)) {
+  if (wanted === undefined || wanted === part) targets.push(...(await measured()));
+}
 
 console.log("\nTargets");
 for (const [what, got, most] of targets) {
@@ -43,6 +48,25 @@ async function redis() {
     ["admission / bare EVALSHA", ratio(times, "switchgear, admission", "bare EVALSHA, one key"), 1.15],
     ["commands per guarded success", commandsPerSuccess, 1],
   ];
+}
+
+async function python() {
+  const { decorated, entered, awaited, refused } = await measurePython();
+  table("In Python, a plain call", decorated, "ns", "bare call");
+  table("In Python, `with`", entered, "ns", "switchgear, with");
+  table("In Python, asyncio", awaited, "ns", "bare await");
+  table("In Python, refused", refused, "ns", "switchgear, refused");
+  return [
+    ...["switchgear, decorator", "switchgear, execute"].map((name) => halfOfTheFastest(decorated, name)),
+    ...["switchgear, async decorator", "switchgear, execute_async"].map((name) => halfOfTheFastest(awaited, name)),
+  ];
+}
+
+/** The target that `name` takes at most half of what the fastest guarded call of another library in the table takes. */
+function halfOfTheFastest(times, name) {
+  const others = [...times.keys()].filter((other) => !/^(?:switchgear|bare)/.test(other));
+  const [fastest] = others.sort((a, b) => median(times.get(a)) - median(times.get(b)));
+  return [`${name.replace("switchgear, ", "")} / ${fastest}`, ratio(times, name, fastest), 1 / 2];
 }
 
 /** Prints the median time of one call per task, and its ratio to `base`. */

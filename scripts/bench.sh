@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The benchmark, with its own packages (bench/package.json), so that neither users nor tests install them.
+# The benchmark, with its own packages (bench/package.json, bench/python/requirements.txt), so that neither users nor tests install them.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"

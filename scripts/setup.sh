@@ -14,5 +14,6 @@ command -v redis-server >/dev/null 2>&1 || step "install redis-server" apt_insta
 scripts/python.sh
 [ ! -f package-lock.json ] || once "npm ci" node_modules/.package-lock.json package-lock.json -- npm ci
 if [ "${1:-}" = bench ]; then
+  scripts/python.sh bench
   once "npm ci (bench)" bench/node_modules/.package-lock.json bench/package-lock.json -- npm ci --prefix bench
 fi
