@@ -75,19 +75,44 @@ fn documents(file: &str, option: &str, default: &str) {
     );
 }
 
-/// Checks that the docstring of an option, declared in a `TypedDict` of the Python package, says `by default` and this.
+/// Checks that what a file of the Python package says of an option, in each place where it says a default, is this one.
 fn documents_in_python(file: &str, option: &str, default: &str) {
-    let types = read(&format!("bindings/python/switchgear/{file}"));
-    let (_, declared) = types
-        .split_once(&format!("\n    {option}: "))
-        .unwrap_or_else(|| panic!("`{option}` is not declared in {file}"));
-    let docstring = declared.split("\"\"\"").nth(1).unwrap_or_default();
-    let said = format!("by default {default}");
-    let after = docstring.split_once(&said).map(|(_, after)| after.chars().next());
-    assert!(
-        matches!(after, Some(Some('.' | ',' | ':' | ' ' | ';'))),
-        "{file}, `{option}`: write `{said}`, not:\n{docstring}"
-    );
+    let source = read(&format!("bindings/python/switchgear/{file}"));
+    let said: Vec<_> = python_docs(&source, option).into_iter().filter(|doc| doc.contains("by default ")).collect();
+    assert!(!said.is_empty(), "{file} says no default of `{option}`");
+    let expected = format!("by default {default}");
+    for doc in said {
+        let after = doc.split_once(&expected).map(|(_, after)| after.chars().next());
+        assert!(
+            matches!(after, Some(None | Some('.' | ',' | ':' | ';' | ' '))),
+            "{file}, `{option}`: write `{expected}`, not:\n{doc}"
+        );
+    }
+}
+
+/// What is said of an option: the docstring after its declaration, or its entry in a list of arguments.
+fn python_docs(source: &str, option: &str) -> Vec<String> {
+    let lines: Vec<_> = source.lines().collect();
+    let declared = (0..lines.len()).filter(|&at| lines[at].trim_start().starts_with(&format!("{option}: ")));
+    declared.map(|at| python_doc(lines[at], &lines[at + 1..])).collect()
+}
+
+/// What is said by a declaration and the lines after it.
+fn python_doc(declaration: &str, after: &[&str]) -> String {
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let begins = after.first().and_then(|line| line.trim_start().strip_prefix("\"\"\""));
+    let said: Vec<_> = if begins.is_some() {
+        let docstring = after.iter().scan(0, |quotes, line| {
+            let is_over = *quotes == 2;
+            *quotes += line.matches("\"\"\"").count();
+            (!is_over).then_some(*line)
+        });
+        docstring.collect()
+    } else {
+        let deeper = after.iter().take_while(|line| indent(line) > indent(declaration));
+        [declaration].into_iter().chain(deeper.copied()).collect()
+    };
+    said.join(" ").replace("\"\"\"", "").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]
@@ -95,6 +120,31 @@ fn the_python_docs_name_each_default() {
     for field in FIELDS {
         documents_in_python("_types.py", &snake(field.name), &in_python(field));
     }
+    let max_keys = CircuitBreakerGroup::DEFAULT_MAX_KEYS.to_string();
+    for file in ["_types.py", "_group.py", "redis/_group.py", "redis/_async_group.py"] {
+        documents_in_python(file, "max_keys", &max_keys);
+    }
+    for file in ["httpx.py", "requests.py"] {
+        let said = format!("`max_keys` (default {max_keys} hosts)");
+        assert!(read(&format!("bindings/python/switchgear/{file}")).contains(&said), "{file} does not say {said}");
+    }
+    for file in ["redis/_store.py", "redis/_async_store.py"] {
+        documents_in_python(file, "prefix", &format!("`\"{}\"`", Keys::DEFAULT_PREFIX));
+        documents_in_python(file, "timeout_ms", &DEFAULT_TIMEOUT_MS.to_string());
+    }
+    documents_in_python(
+        "redis/_shared.py",
+        "on_store_failure",
+        &format!("`\"{}\"`", shared().on_store_failure.as_str()),
+    );
+    let idle = format!("{} ({} hours)", grouped(shared().idle_ttl_ms, " "), hours());
+    documents_in_python("redis/_shared.py", "idle_ttl_ms", &idle);
+}
+
+#[test]
+fn python_docs_are_found() {
+    let source = "class A:\n    size: int\n    \"\"\"One\n\n    two.\n    \"\"\"\n    more: int\n\n        size: three\n            four\n        b: c\n    size: int\n    \"\"\"Five.\"\"\"\n";
+    assert_eq!(python_docs(source, "size"), ["One two.", "size: three four", "Five."]);
 }
 
 #[test]
