@@ -17,8 +17,7 @@ from switchgear._error import (
     SwitchgearError,
 )
 from switchgear._group import CircuitBreakerGroup
-from switchgear._native import __version__
-from switchgear._permit import Permit
+from switchgear._native import Permit, __version__
 from switchgear._state import CircuitBreakerState, StatePermit
 from switchgear._types import (
     AsyncBreaker,

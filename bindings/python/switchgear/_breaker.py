@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 from switchgear._awaitable import PLAIN, must_be_awaited
 from switchgear._call import check_fn, enter_async
 from switchgear._config import checked_name
+from switchgear._entered import Entered
 from switchgear._fallback import NO_OPTIONS, CheckedCall, checked_async_call
 from switchgear._guard import guard_with, like
 from switchgear._hot import hot_coroutine_function, hot_function
 from switchgear._kind import kind_of
 from switchgear._local import ASYNC_ENTRY, LocalCircuit, PreparedPolicy
-from switchgear._permit import Permit
+from switchgear._native import Permit
 from switchgear._sync_breaker import SyncBreaker
 from switchgear._types import FallbackOn, Snapshot, State
 
@@ -64,22 +65,26 @@ class CircuitBreaker(SyncBreaker):
         ```
     """
 
-    __slots__ = ("_machine",)
+    __slots__ = ("_entered", "_machine")
 
     _circuit: LocalCircuit
 
     def __init__(self, name: str, **policy: Unpack[Policy]) -> None:
         circuit = LocalCircuit(checked_name(name), PreparedPolicy.of(policy))
-        super().__init__(circuit, ASYNC_ENTRY)
-        self._machine = circuit.machine
+        self._bind(circuit)
 
     @classmethod
     def _of(cls, circuit: LocalCircuit) -> Self:
         """The breaker of a circuit that was made already: how a group makes its members."""
         breaker = cls.__new__(cls)
-        SyncBreaker.__init__(breaker, circuit, ASYNC_ENTRY)
-        breaker._machine = circuit.machine
+        breaker._bind(circuit)
         return breaker
+
+    def _bind(self, circuit: LocalCircuit) -> None:
+        SyncBreaker.__init__(self, circuit, ASYNC_ENTRY)
+        self._scope_bind(circuit.machine, circuit)
+        self._machine = circuit.machine
+        self._entered: Entered[Permit] = Entered()
 
     @overload
     def execute(self, fn: Callable[[], T], *, fallback: None = None, fallback_on: FallbackOn | None = None) -> T: ...
@@ -348,7 +353,7 @@ class CircuitBreaker(SyncBreaker):
         return permit
 
     async def _exit(self, frame: FrameType, error: BaseException | None) -> None:
-        self._entered.leave(frame).leave(error)
+        self._entered.leave(frame).__exit__(None, error, None)
 
     def _guarded(self, fn: Callable[..., Any], call: CheckedCall) -> Callable[..., Any]:
         slow = guard_with(fn, call, self._ways)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
-from switchgear._classify import CallRules, Ending
+from switchgear._classify import CallRules, Ending, Outcome
 from switchgear._clock import monotonic_now, read
 from switchgear._error import Refusal
 from switchgear._events import Emitter
 from switchgear._failure_text import failure_text, raised_text
 from switchgear._log import warn_once
-from switchgear._permit import Permit
-from switchgear._settle import Settle
+from switchgear._native import Permit
+from switchgear._permit import block_ending, by_hand
+from switchgear._settle import Settle, settle_as
 from switchgear._types import CallEvent, Settled
 
 
@@ -100,10 +101,6 @@ class SyncCircuit(Told):
         """The permit of a call that begins now, and is a block. Raises the refusal."""
         return self.acquire().__enter__()
 
-    def is_free(self, grant: Any) -> bool:
-        """Whether a success with this grant changes nothing, and nobody wants to hear of it."""
-        return False
-
     def settle_by_hand(self, grant: Any, ending: Ending) -> Settled:
         """Counts an ending and tells it. Raises what keeps it from being counted."""
         if grant is UNCOUNTED:
@@ -122,6 +119,18 @@ class SyncCircuit(Told):
             text = f"the clock of circuit `{self.rules.circuit}` failed: {raised_text(error)}"
             warn_once(self.rules.told, "clock", text)
         self.tell(ending)
+
+    def begin(self) -> int | None:
+        """When the block of a permit begins; for `Permit`."""
+        return self.rules.begin()
+
+    def settle_permit(self, grant: Any, outcome: Outcome, error: BaseException | None) -> Settled:
+        """Settles what was reported by hand, an error as the classification says; for `Permit`."""
+        return self.settle_by_hand(grant, by_hand(self.rules, error) if outcome == "failure" else Ending(outcome))
+
+    def leave_block(self, grant: Any, begun: int | None, error: BaseException | None) -> None:
+        """Settles the block of a permit that was not settled in it; for `Permit`."""
+        settle_as(partial(self.settle_block, grant), partial(block_ending, self.rules, begun, error))
 
 
 def _ignore(_ending: Ending) -> None:

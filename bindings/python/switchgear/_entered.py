@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any, Generic, TypeVar
 
@@ -15,7 +16,7 @@ P = TypeVar("P")
 
 
 class Entered(Generic[P]):
-    """The permits of the blocks that are under one breaker."""
+    """The permits of the `async with` blocks that are under one breaker; those of `with` are in the native `Scope`."""
 
     __slots__ = ("_by_frame", "_indirect")
 
@@ -23,18 +24,17 @@ class Entered(Generic[P]):
         # Operations on one key are not at odds with each other, for a frame runs on one thread at a time; and single
         # operations of a dict are atomic.
         self._by_frame: dict[FrameType, P | _Nested[P]] = {}
-        # The same by thread or task, of what came in through a function that is over by the end of the block.
-        self._indirect: dict[object, list[tuple[FrameType, P]]] = {}
+        self._indirect: Indirect[P] = Indirect()
 
     def enter(self, frame: FrameType, permit: P) -> None:
         """Notes the permit of a block that begins.
 
         Args:
-            frame: The one that called `__enter__`.
+            frame: The one that called `__aenter__`.
             permit: What the block runs under.
         """
         if frame.f_code.co_name in _INDIRECT:
-            self._indirect.setdefault(_runner(), []).append((frame, permit))
+            self._indirect.enter(frame, permit)
             return
         before = self._by_frame.setdefault(frame, permit)
         if before is not permit:
@@ -46,32 +46,58 @@ class Entered(Generic[P]):
         Raises:
             RuntimeError: No block that is not over was entered.
         """
+        permit = self._take(frame)
+        return self._indirect.leave(frame, self._by_frame, self._take) if permit is None else permit
+
+    def _take(self, frame: FrameType) -> P | None:
         permit = self._by_frame.pop(frame, None)
-        if permit is None:
-            return self._leave_indirect(frame)
         if not isinstance(permit, _Nested):
             return permit
         *outer, inner = permit
         self._by_frame[frame] = outer[0] if len(outer) == 1 else _Nested(outer)
         return inner
 
-    def _leave_indirect(self, frame: FrameType) -> P:
-        runner = _runner()
+
+class Indirect(Generic[P]):
+    """The permits of blocks whose frame is not the one that entered: of what is over by the end of the block."""
+
+    __slots__ = ("_by_runner",)
+
+    def __init__(self) -> None:
+        # By thread or task.
+        self._by_runner: dict[object, list[tuple[FrameType | None, P]]] = {}
+
+    def enter(self, frame: FrameType | None, permit: P) -> None:
+        """Notes the permit of a block that begins."""
+        self._by_runner.setdefault(_runner(), []).append((frame, permit))
+
+    def leave(self, frame: FrameType | None, direct: Iterable[FrameType], take: Callable[[FrameType], P | None]) -> P:
+        """Takes out the permit of a block that ends.
+
+        Args:
+            frame: The one that called `__exit__`.
+            direct: The frames that entered blocks of their own, the oldest first.
+            take: Takes out the permit of one of those.
+
+        Raises:
+            RuntimeError: No block that is not over was entered.
+        """
         # First the runner's own; an ExitStack may also have been handed to another one.
-        for key in (runner, *self._indirect):
-            entries = self._indirect.get(key)
+        for key in (_runner(), *self._by_runner):
+            entries = self._by_runner.get(key)
             if not entries:
                 continue
-            at = _newest(entries, frame)
-            _, permit = entries.pop(at)
+            _, permit = entries.pop(_newest(entries, frame))
             if not entries:
-                self._indirect.pop(key, None)
+                self._by_runner.pop(key, None)
             return permit
         # Called by hand, in another function than `__enter__` was: the newest whose function is over.
         running = _running()
-        for entered in reversed(list(self._by_frame)):
+        for entered in reversed(list(direct)):
             if entered not in running and not entered.f_code.co_flags & _RESUMABLE:
-                return self.leave(entered)
+                found = take(entered)
+                if found is not None:
+                    return found
         raise RuntimeError("the breaker's block ends, but none of them was entered and is not over")
 
 
@@ -81,7 +107,7 @@ class _Nested(tuple[P, ...]):
     __slots__ = ()
 
 
-# `ExitStack.enter_context` and its async sibling; and the same method of a class that has the breaker for a part or a
+# As in the native `Scope`: `ExitStack.enter_context` and its async sibling; and the same method of a class that has the breaker for a part or a
 # base.
 _INDIRECT = frozenset({"enter_context", "enter_async_context", "__enter__", "__aenter__"})
 
@@ -89,7 +115,7 @@ _CO_GENERATOR, _CO_COROUTINE, _CO_ASYNC_GENERATOR = 0x20, 0x80, 0x200
 _RESUMABLE = _CO_GENERATOR | _CO_COROUTINE | _CO_ASYNC_GENERATOR
 
 
-def _newest(entries: list[tuple[FrameType, Any]], frame: FrameType) -> int:
+def _newest(entries: list[tuple[FrameType | None, Any]], frame: FrameType | None) -> int:
     """Where the entry is that a block in this frame ends."""
     # One that was entered by the very frame first, then the newest; a function called `__enter__` may have a block of
     # its own.

@@ -19,7 +19,6 @@ from switchgear._events import Emitter
 from switchgear._fallback import CheckedCall
 from switchgear._generator import Life, guard_generator
 from switchgear._native import FAILURE, SUCCESS, Config, Denial, Grant, Machine, Transition
-from switchgear._permit import Permit
 from switchgear._settle import settle_as
 from switchgear._types import StateChange
 
@@ -78,15 +77,6 @@ class LocalCircuit(SyncCircuit):
         refusal = CircuitOpenError(self.rules.circuit, admission.state, admission.retry_after_ms, self.last_failure)
         self.refused(refusal)
         return refusal
-
-    def begin_block(self) -> Permit:
-        """The permit of a call that begins now, and is a block. Raises the refusal."""
-        epoch = self.machine.hot
-        return super().begin_block() if epoch is None else Permit(self, epoch)
-
-    def is_free(self, grant: object) -> bool:
-        """Whether a success with this grant changes nothing, and nobody wants to hear of it."""
-        return grant == self.machine.hot
 
     def count(self, grant: Grant | int | None, ending: Ending) -> bool:
         """Counts an ending. Whether it applied."""

@@ -37,7 +37,11 @@ class Members(Generic[B]):
         Raises:
             InvalidNameError: It can be no key.
         """
-        member = self._members.get(checked_key(key))
+        try:
+            member = self._members.get(checked_key(key))
+        except UnicodeEncodeError:
+            # A lone surrogate: no key, and the core says it best.
+            member = self._make(key, _Note(self._members, key))
         if member is None:
             # Two threads may both make one; one of the two is added, and is what both get.
             note = _Note(self._members, key)
@@ -52,7 +56,10 @@ class Members(Generic[B]):
         Raises:
             InvalidNameError: It is no text.
         """
-        return self._members.remove(checked_key(key)) is not None
+        try:
+            return self._members.remove(checked_key(key)) is not None
+        except UnicodeEncodeError:
+            return False
 
     def __len__(self) -> int:
         return len(self._members)

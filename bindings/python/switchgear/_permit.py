@@ -1,4 +1,4 @@
-"""The right to one call, which settles once."""
+"""The right to one call, which settles once: that of breakers whose answers are awaited. The other one is native."""
 
 from __future__ import annotations
 
@@ -10,23 +10,6 @@ from switchgear._types import Settled
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-
-class Home(Protocol):
-    """The breaker of a permit."""
-
-    @property
-    def rules(self) -> CallRules:
-        """What all its calls have in common."""
-
-    def is_free(self, grant: Any) -> bool:
-        """Whether a success changes nothing, and nobody wants to hear of it."""
-
-    def settle_by_hand(self, grant: Any, ending: Ending) -> Settled:
-        """Counts an ending. Raises what keeps it from being counted."""
-
-    def settle_block(self, grant: Any, ending: Ending) -> None:
-        """The same at the end of a `with` block, whose own result nothing must hide: raises nothing."""
 
 
 class AsyncHome(Protocol):
@@ -43,126 +26,17 @@ class AsyncHome(Protocol):
         """The same at the end of an `async with` block, whose own result nothing must hide: raises nothing."""
 
 
-class _Once:
-    """What may be done once, whichever thread comes first."""
+class AsyncPermit:
+    """The right to one call of a breaker that has to ask its store: a `Permit` whose answers are awaited."""
 
     __slots__ = ("_begun", "_grant", "_home", "probe")
 
-    def __init__(self, home: Any, grant: Any, begun: int | None = None, *, probe: bool = False) -> None:
+    def __init__(self, home: AsyncHome, grant: Any, *, probe: bool = False) -> None:
         self.probe = probe
         """Whether it holds one of the slots of a half-open circuit."""
         self._home = home
         self._grant = grant
-        self._begun = begun
-
-    def take(self) -> Any:
-        """Takes the grant out. Only one succeeds, for deleting an attribute is one operation.
-
-        Raises:
-            AttributeError: It was settled before.
-        """
-        grant = self._grant
-        del self._grant
-        return grant
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether a second settlement would be a duplicate."""
-        return not hasattr(self, "_grant")
-
-    def ending_of(self, error: BaseException | None) -> Ending:
-        """How a block ended that was under it."""
-        rules: CallRules = self._home.rules
-        took = rules.since(self._begun)
-        return finished(rules, took) if error is None else raised(error, rules, took)
-
-    def failure(self, error: BaseException | None) -> Ending:
-        """A failure that was reported by hand. With an error, the classification decides whether it counts."""
-        return by_hand(self._home.rules, error)
-
-    def __repr__(self) -> str:
-        kind = "probe" if self.probe else "call"
-        return f"<Permit of {self._home.rules.circuit!r}: {kind}{', settled' if self.is_settled else ''}>"
-
-
-class Permit(_Once):
-    """The right to one call. It settles once; a second settlement does nothing and answers `"duplicate"`.
-
-    It is a context manager, too: what is not settled by the end of the block is a success, or what the exception says.
-
-    Example:
-        ```python
-        from switchgear import CircuitBreaker
-
-        breaker = CircuitBreaker("billing")
-        with breaker.acquire() as permit:
-            assert not permit.probe
-        assert permit.record_success() == "duplicate"
-        ```
-    """
-
-    __slots__ = ()
-
-    def record_success(self) -> Settled:
-        """The dependency did its work."""
-        return self._settle(SUCCEEDED)
-
-    def record_failure(self, error: BaseException | None = None) -> Settled:
-        """The dependency failed. With an error, `is_failure` and `ignore` decide whether it counts.
-
-        Raises:
-            TypeError: `error` is no exception.
-        """
-        return "duplicate" if self.is_settled else self._settle(self.failure(error))
-
-    def release(self) -> Settled:
-        """Neither: the call was cancelled, say. Frees the slot and counts nowhere."""
-        return self._settle(NEUTRAL)
-
-    def __enter__(self) -> Self:
-        if self._begun is None:
-            self._begun = self._home.rules.begin()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.leave(error)
-
-    def leave(self, error: BaseException | None) -> None:
-        """Ends the block that is under it."""
-        try:
-            grant = self.take()
-        except AttributeError:
-            return
-        if error is None and self._home.is_free(grant):
-            return
-        try:
-            ending = self.ending_of(error)
-        except BaseException:
-            # An interrupt hit the classifier: nobody knows, and the slot must be free all the same.
-            self._home.settle_block(grant, NEUTRAL)
-            raise
-        self._home.settle_block(grant, ending)
-
-    def _settle(self, ending: Ending) -> Settled:
-        # Before settling: a listener that settles again must find it settled. But a clock that fails settles nothing.
-        try:
-            grant = self.take()
-        except AttributeError:
-            return "duplicate"
-        try:
-            answer: Settled = self._home.settle_by_hand(grant, ending)
-        except Exception:
-            self._grant = grant
-            raise
-        return answer
-
-
-class AsyncPermit(_Once):
-    """The right to one call of a breaker that has to ask its store: a `Permit` whose answers are awaited."""
-
-    __slots__ = ()
+        self._begun: int | None = None
 
     async def record_success(self) -> Settled:
         """The dependency did its work."""
@@ -174,7 +48,9 @@ class AsyncPermit(_Once):
         Raises:
             TypeError: `error` is no exception.
         """
-        return "duplicate" if self.is_settled else await self._settle(self.failure(error))
+        if self._is_settled():
+            return "duplicate"
+        return await self._settle(by_hand(self._home.rules, error))
 
     async def release(self) -> Settled:
         """Neither: the call was cancelled, say. Frees the slot and counts nowhere."""
@@ -193,19 +69,21 @@ class AsyncPermit(_Once):
     async def leave(self, error: BaseException | None) -> None:
         """Ends the block that is under it."""
         try:
-            grant = self.take()
+            grant = self._take()
         except AttributeError:
             return
         try:
-            ending = self.ending_of(error)
+            ending = block_ending(self._home.rules, self._begun, error)
         except BaseException:
+            # An interrupt hit the classifier: nobody knows, and the slot must be free all the same.
             await self._home.settle_block(grant, NEUTRAL)
             raise
         await self._home.settle_block(grant, ending)
 
     async def _settle(self, ending: Ending) -> Settled:
+        # Before settling: a listener that settles again must find it settled. But a clock that fails settles nothing.
         try:
-            grant = self.take()
+            grant = self._take()
         except AttributeError:
             return "duplicate"
         try:
@@ -214,6 +92,25 @@ class AsyncPermit(_Once):
             self._grant = grant
             raise
         return answer
+
+    def _take(self) -> Any:
+        """Takes the grant out. Only one succeeds, for deleting an attribute is one operation."""
+        grant = self._grant
+        del self._grant
+        return grant
+
+    def _is_settled(self) -> bool:
+        return not hasattr(self, "_grant")
+
+    def __repr__(self) -> str:
+        kind = "probe" if self.probe else "call"
+        return f"<AsyncPermit of {self._home.rules.circuit!r}: {kind}{', settled' if self._is_settled() else ''}>"
+
+
+def block_ending(rules: CallRules, begun: int | None, error: BaseException | None) -> Ending:
+    """How a block ended that began then."""
+    took = rules.since(begun)
+    return finished(rules, took) if error is None else raised(error, rules, took)
 
 
 def by_hand(rules: CallRules, error: BaseException | None) -> Ending:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from types import TracebackType
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from switchgear._call import Ways, check_sync, enter
 from switchgear._circuit import SyncCircuit
 from switchgear._classify import NEUTRAL, SUCCEEDED
-from switchgear._entered import Entered
+from switchgear._entered import Indirect
 from switchgear._fallback import CheckedCall, checked_async_call, checked_call
 from switchgear._guard import guard_with, guarded_kind
-from switchgear._permit import Permit, by_hand
+from switchgear._native import Permit, Scope
+from switchgear._permit import by_hand
 from switchgear._types import CallEvent, CallEventName, FallbackOn, Settled, StateChange
 from switchgear._uncopied import Uncopied
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 F = TypeVar("F")
 
 
-class SyncBreaker(Uncopied):
+class SyncBreaker(Scope, Uncopied):
     """Guards the calls to one dependency.
 
     Args:
@@ -35,12 +35,12 @@ class SyncBreaker(Uncopied):
         other: What to use for functions whose result has to be awaited.
     """
 
-    __slots__ = ("__weakref__", "_circuit", "_entered", "_ways")
+    __slots__ = ("__weakref__", "_circuit", "_indirect", "_ways")
 
     def __init__(self, circuit: SyncCircuit, other: str) -> None:
         self._circuit = circuit
         self._ways = Ways(circuit.rules, circuit.admit, other)
-        self._entered: Entered[Permit] = Entered()
+        self._indirect: Indirect[Permit] = Indirect()
 
     @property
     def name(self) -> str:
@@ -182,23 +182,6 @@ class SyncBreaker(Uncopied):
             return lambda fn: self._decorated(fn, call, timeout_ms)
         return self._decorated(fn, call, timeout_ms)
 
-    def __enter__(self) -> Permit:
-        """The breaker as a context manager: the block is one call.
-
-        What is not settled by its end is a success, or what the exception says that leaves it.
-
-        Raises:
-            CircuitOpenError: The circuit refused it.
-        """
-        permit = self._circuit.begin_block()
-        self._entered.enter(sys._getframe(1), permit)
-        return permit
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._entered.leave(sys._getframe(1)).leave(error)
-
     def can_execute(self) -> bool:
         """Asks for one call by hand: whether it may go ahead. In a half-open circuit it takes a slot.
 
@@ -280,3 +263,12 @@ class SyncBreaker(Uncopied):
 
     def _guarded(self, fn: Callable[..., Any], call: CheckedCall) -> Callable[..., Any]:
         return guard_with(fn, call, self._ways)
+
+    def _begin_block(self) -> Permit:
+        return self._circuit.begin_block()
+
+    def _enter_indirect(self, frame: FrameType | None, permit: Permit) -> None:
+        self._indirect.enter(frame, permit)
+
+    def _leave_indirect(self, frame: FrameType | None) -> Permit:
+        return self._indirect.leave(frame, self._scope_frames(), self._scope_take)
