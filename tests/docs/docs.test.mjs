@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -224,6 +224,12 @@ function checkCommand(line) {
     }
     case "node":
       readFileSync(join(ROOT, words.find((word) => /\.(?:mjs|js)$/.test(word)) ?? "?"));
+      return;
+    case ".cache/venv/bin/pytest":
+    case ".cache/venv/bin/mypy":
+    case ".cache/venv/bin/ruff":
+      assert.match(read("pyproject.toml"), new RegExp(`^  "${program.split("/").at(-1)}",$`, "m"), line);
+      for (const path of words.slice(1).filter((word) => word.includes("/"))) statSync(join(ROOT, path));
       return;
     default:
       assert.match(
