@@ -258,7 +258,7 @@ def shared(store: RedisStore) -> DistributedCircuitBreaker:
 
 
 charge("1")  # type: ignore[arg-type]
-wrong: str = breaker.execute(lambda: 42)  # type: ignore[arg-type]
+wrong: str = breaker.execute(lambda: 42)  # type: ignore[assignment]
 CircuitBreaker("billing", failure_treshold=3)  # type: ignore[call-arg]
 """
 
