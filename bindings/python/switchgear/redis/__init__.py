@@ -4,7 +4,6 @@ Needs a client: `pip install "switchgear[redis]"`. Nothing is imported of it, an
 asked.
 """
 
-from switchgear._permit import Permit
 from switchgear.redis._breaker import DistributedCircuitBreaker
 from switchgear.redis._clients import Commands
 from switchgear.redis._group import DistributedCircuitBreakerGroup
@@ -16,7 +15,6 @@ __all__ = [
     "Commands",
     "DistributedCircuitBreaker",
     "DistributedCircuitBreakerGroup",
-    "Permit",
     "RedisStore",
     "SharedPolicy",
     "StoreEvent",

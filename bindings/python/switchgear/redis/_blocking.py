@@ -149,10 +149,14 @@ class Line:
         return here
 
 
-def encoded(command: Sequence[str]) -> list[str | bytes]:
+def encoded(command: Sequence[str]) -> list[str | bytes | int]:
     """A command as a client takes it: in UTF-8, whatever encoding it is told to use, so that all know the same keys."""
     name, *args = command
-    return [name, *(arg.encode() for arg in args)]
+    words: list[str | bytes | int] = [name, *(arg.encode() for arg in args)]
+    if name in {"EVAL", "EVALSHA"}:
+        # A cluster's client counts the keys to know where to send it.
+        words[2] = int(args[1])
+    return words
 
 
 class _NotHereError(Exception):
@@ -174,7 +178,7 @@ class _OfProcess:
         # Reentrant, for the garbage collector may close a guarded generator anywhere, and settle its call.
         self._taking = threading.RLock()
 
-    def ask(self, pool: Any, command: Sequence[str | bytes], deadline: float) -> object:
+    def ask(self, pool: Any, command: Sequence[str | bytes | int], deadline: float) -> object:
         """Sends a command over a connection of a pool."""
         connection = self._take(pool, deadline)
         try:
@@ -246,7 +250,7 @@ def _wants_name(kind: Any) -> bool:
     return any(p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
 
 
-def _ask(connection: Any, command: Sequence[str | bytes], deadline: float) -> object:
+def _ask(connection: Any, command: Sequence[str | bytes | int], deadline: float) -> object:
     """Sends a command and reads the reply, both within the deadline."""
     sock = getattr(connection, "_sock", None)
     if not isinstance(sock, socket.socket):

@@ -178,6 +178,10 @@ async def clients_async(library: Any, place: str, port: int) -> AsyncIterator[tu
             made = _single(module)(port=port, **options)
         elif place == "cluster":
             made = getattr(module.cluster, f"{_prefix(library)}Cluster")(host="127.0.0.1", port=port, **options)
+            await made.initialize()
+            # Some versions close connections of the node that they began with only now, used or not.
+            if tidying := asyncio.all_tasks() - {asyncio.current_task()}:
+                await asyncio.wait(tidying)
         else:
             sentinel = module.sentinel.Sentinel([("127.0.0.1", port)])
             made = sentinel.master_for("mymaster", **options)
