@@ -26,7 +26,7 @@ class HostPolicy(Policy, total=False):
     """
 
     name: str | None
-    """Comes before each host in the name of its circuit: `name:https://api.example.com`. By default the host alone is."""
+    """Comes before each host in the name of its circuit: `name:https://api.example.com`; by default nothing does."""
     max_keys: int | None
     """How many hosts have a circuit at most, 1 to 1 000 000; by default 1024. The least recently used goes first."""
 

@@ -161,7 +161,7 @@ class BreakerTransport(httpx.BaseTransport):
         elif response.is_closed or has_no_body(request.method, response.status_code, response.headers):
             call.succeed()
         else:
-            response.stream = _Body(response.stream, call)
+            response.stream = _Body(cast("httpx.SyncByteStream", response.stream), call)
         return response
 
     def close(self) -> None:
@@ -269,7 +269,7 @@ class AsyncBreakerTransport(httpx.AsyncBaseTransport):
         elif response.is_closed or has_no_body(request.method, response.status_code, response.headers):
             await _settled(call.succeed())
         else:
-            response.stream = _AsyncBody(response.stream, call)
+            response.stream = _AsyncBody(cast("httpx.AsyncByteStream", response.stream), call)
         return response
 
     async def aclose(self) -> None:

@@ -27,6 +27,7 @@ from switchgear._http import Call, circuits_of, has_no_body, is_network_error, o
 try:
     import requests
     import requests.adapters
+    import urllib3
     import urllib3.exceptions
 except ModuleNotFoundError as error:
     if error.name not in {"requests", "urllib3"}:
@@ -136,8 +137,7 @@ class BreakerAdapter(requests.adapters.BaseAdapter):
         """
         super().__init__()
         if adapter is not None and not isinstance(adapter, requests.adapters.BaseAdapter):
-            wanted = "a requests.adapters.BaseAdapter"
-            raise TypeError(f"`adapter` of BreakerAdapter must be {wanted}, got {_native.describe(adapter)}")
+            raise TypeError(_wrong_kind(adapter))
         self._circuits = circuits_of(group, policy, "BreakerAdapter", awaited=False)
         self._adapter = requests.adapters.HTTPAdapter() if adapter is None else adapter
 
@@ -203,7 +203,7 @@ class _StandIn:
     def __init__(self, inner: Any) -> None:
         self.__dict__["_inner"] = inner
 
-    @property
+    @property  # type: ignore[misc]  # nobody is to change it
     def __class__(self) -> type[Any]:
         """What it passes for, where somebody asks whether it is an `urllib3.HTTPResponse`, or a text file."""
         return type(self._inner)
@@ -250,8 +250,10 @@ class _Body(_StandIn):
     def _read(self, read: Callable[..., Any], name: str, *args: Any, **options: Any) -> Any:
         data = self._watch(partial(read, *args, **options))
         amount = args[0] if args else options.get("amt")
-        # Nothing where something was asked for is the end, and so is all there was.
-        if (not data and amount != 0) or (name == "read" and (amount is None or amount < 0)):
+        if name == "read" and (amount is None or amount < 0):
+            self._call.succeed()
+        elif not data and amount != 0 and not isinstance(self._inner, urllib3.HTTPResponse):
+            # Nothing where something was asked for is the end; but urllib3 may have something to decode first.
             self._call.succeed()
         return data
 
@@ -309,7 +311,7 @@ class _Upload:
         self._body: Any = request.body
 
     def __enter__(self) -> None:
-        if self._body is not None and not isinstance(self._body, (str, bytes, bytearray)):
+        if not _is_in_memory(self._body):
             self._request.body = cast("Any", _UploadBody(self._body, self))
 
     def __exit__(self, *_: object) -> None:
@@ -338,6 +340,16 @@ class _UploadBody(_StandIn):
         except Exception:
             self._upload.broke = True
             raise
+
+
+def _is_in_memory(body: object) -> bool:
+    if body is None or isinstance(body, str):
+        return True
+    try:
+        memoryview(body)  # type: ignore[arg-type]  # this is how one asks
+    except TypeError:
+        return False
+    return True
 
 
 def _key(url: str | bytes | None) -> str | None:
@@ -394,6 +406,11 @@ def _refused(
     refused = kind(*refusal.args)
     refused.request = request
     return refused
+
+
+def _wrong_kind(adapter: object) -> str:
+    wanted = "a requests.adapters.BaseAdapter"
+    return f"`adapter` of BreakerAdapter must be {wanted}, got {_native.describe(adapter)}"
 
 
 def _portable(request: Any) -> Any:

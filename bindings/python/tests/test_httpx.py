@@ -62,7 +62,8 @@ class Flavor:
         return data
 
     def close(self, response: httpx.Response) -> None:
-        self.run(response.close() if self.is_sync else response.aclose())
+        end: Any = response.close if self.is_sync else response.aclose
+        self.run(end())
 
     @property
     def is_sync(self) -> bool:
@@ -241,6 +242,30 @@ def test_is_failure_and_ignore_see_the_error(flavor: NewFlavor) -> None:
         assert f.failures == 1
         assert [str(error) for error in seen] == ["HTTP 429", "HTTP 503"]
         assert all(isinstance(error, httpx.HTTPStatusError) and str(error.request.url) for error in seen)
+
+
+def test_each_call_emits_one_event(flavor: NewFlavor) -> None:
+    """Scenario 36."""
+    with flavor(failure_threshold=1) as f:
+        heard: list[tuple[str, str | None]] = []
+        for event in ("success", "failure", "ignored", "refused"):
+            f.transport.group.on(event, lambda told, event=event: heard.append((event, told.error and str(told.error))))
+        f.get("body/3")
+        f.close(f.open("drip/"))
+        f.get("status/503")
+        with pytest.raises(CircuitOpenError) as raised:
+            f.get("status/200")
+        assert heard == [("success", None), ("ignored", None), ("failure", "HTTP 503"), ("refused", str(raised.value))]
+
+
+def test_a_slow_answer_counts_where_the_policy_says_so(flavor: NewFlavor) -> None:
+    clock = ManualClock()
+    with flavor(slow_call_ms=100, clock=clock) as f:
+        for wait, failures in [(100, 0), (101, 1)]:
+            response = f.open("body/1")
+            clock.now += wait
+            assert len(f.read(response)) == 1000
+            assert f.failures == failures
 
 
 # A probe: what frees its slot, and what decides.
@@ -526,11 +551,12 @@ def test_what_is_no_transport_or_no_group_is_refused() -> None:
         BreakerTransport(httpx.AsyncHTTPTransport())  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"`transport` of AsyncBreakerTransport must be an httpx\.AsyncBaseTransport"):
         AsyncBreakerTransport(httpx.HTTPTransport())  # type: ignore[arg-type]
-    for group in ({}, CircuitBreakerGroup):
+    groups: list[Any] = [{}, CircuitBreakerGroup]
+    for group in groups:
         with pytest.raises(
             TypeError, match=r"`group` must be a CircuitBreakerGroup or a switchgear\.redis\.Distributed"
         ):
-            BreakerTransport(group=group)  # type: ignore[arg-type]
+            BreakerTransport(group=group)
 
 
 def test_closing_passes_through() -> None:

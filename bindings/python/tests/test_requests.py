@@ -225,6 +225,30 @@ def test_is_failure_and_ignore_see_the_error() -> None:
         assert all(isinstance(error, requests.HTTPError) and error.request is not None for error in seen)
 
 
+def test_each_call_emits_one_event() -> None:
+    """Scenario 36."""
+    with rig(failure_threshold=1) as r:
+        heard: list[tuple[str, str | None]] = []
+        for event in ("success", "failure", "ignored", "refused"):
+            r.adapter.group.on(event, lambda told, event=event: heard.append((event, told.error and str(told.error))))
+        r.get("body/3")
+        r.get("drip/", stream=True).close()
+        r.get("status/503")
+        with pytest.raises(CircuitOpenError) as raised:
+            r.get("status/200")
+        assert heard == [("success", None), ("ignored", None), ("failure", "HTTP 503"), ("refused", str(raised.value))]
+
+
+def test_a_slow_answer_counts_where_the_policy_says_so() -> None:
+    clock = ManualClock()
+    with rig(slow_call_ms=100, clock=clock) as r:
+        for wait, failures in [(100, 0), (101, 1)]:
+            with r.get("body/1", stream=True) as response:
+                clock.now += wait
+                assert len(response.content) == 1000
+            assert r.failures == failures
+
+
 # A probe: what frees its slot, and what decides.
 
 
@@ -235,7 +259,11 @@ def test_an_answer_that_requests_reads_is_settled_when_it_comes() -> None:
 
 
 def read_raw(response: requests.Response) -> int:
-    return len(response.raw.read())
+    return len(response.raw.read(decode_content=True))
+
+
+def read_bit_by_bit(response: requests.Response) -> int:
+    return sum(len(data) for data in iter(lambda: response.raw.read(1, decode_content=True), b""))
 
 
 def copy_raw(response: requests.Response) -> int:
@@ -249,19 +277,20 @@ WAYS_TO_READ: dict[str, Any] = {
     "content": lambda response: len(response.content),
     "iter_content": lambda response: sum(map(len, response.iter_content(100))),
     "iter_lines": lambda response: sum(map(len, response.iter_lines())),
-    "stream": lambda response: sum(map(len, response.raw.stream(100))),
+    "stream": lambda response: sum(map(len, response.raw.stream(100, decode_content=True))),
     "iter": lambda response: sum(map(len, response.raw)),
     "read": read_raw,
+    "bit by bit": read_bit_by_bit,
     "copy": copy_raw,
 }
 
 
 @pytest.mark.parametrize("way", WAYS_TO_READ)
-@pytest.mark.parametrize("path", ["body/3", "status/200"])
+@pytest.mark.parametrize("path", ["body/1", "status/200", "gzip/"])
 def test_a_body_read_to_its_end_in_any_way_is_a_success(way: str, path: str) -> None:
     with half_open() as r, r.get(path, stream=True) as response:
         assert r.snapshot.half_open_in_flight == 1
-        assert WAYS_TO_READ[way](response) == {"body/3": 3000, "status/200": 10}[path]
+        assert WAYS_TO_READ[way](response) == {"body/1": 1000, "status/200": 10, "gzip/": 10}[path]
         assert r.snapshot.state == "closed"
 
 
@@ -319,7 +348,8 @@ def test_the_body_passes_for_what_it_was() -> None:
     with rig() as r, r.get("body/3", stream=True) as response:
         assert isinstance(response.raw, urllib3.HTTPResponse)
         assert response.raw.headers["Transfer-Encoding"] == "chunked"
-        text = io.TextIOWrapper(response.raw)
+        raw: Any = response.raw
+        text = io.TextIOWrapper(raw)
         assert len(text.read()) == 3000
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import socket
 import struct
 import threading
@@ -128,6 +129,14 @@ class _Handler(BaseHTTPRequestHandler):
         for _ in range(int(chunks)):
             self._chunk(b"x" * 1000)
         self._chunk(b"")
+
+    def _gzip(self, _: str) -> None:
+        self.send_response(200)
+        self.send_header("Content-Encoding", "gzip")
+        body = gzip.compress(b"x" * 10)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
 
     def _drip(self, _: str) -> None:
         """Sends a chunk, and the rest only when it is told to go on."""
