@@ -5,11 +5,15 @@
 //! lock is ever waited for by the thread that holds it, be it through a finalizer, a signal handler or the collector, and
 //! under the GIL none can be held by another thread at the moment of a fork.
 
+#![deny(unsafe_code)]
+
 mod breaker;
 mod config;
 mod convert;
 mod group;
+mod permit;
 mod queue;
+mod scope;
 mod shared;
 
 use pyo3::prelude::pymodule;
@@ -27,7 +31,11 @@ mod _native {
     #[pymodule_export]
     use crate::group::Members;
     #[pymodule_export]
+    use crate::permit::Permit;
+    #[pymodule_export]
     use crate::queue::Queue;
+    #[pymodule_export]
+    use crate::scope::Scope;
     #[pymodule_export]
     use crate::shared::{Ask, Circuit, SharedConfig, SharedGrant, StepSeen};
 

@@ -107,8 +107,8 @@ class _Nested(tuple[P, ...]):
     __slots__ = ()
 
 
-# As in the native `Scope`: `ExitStack.enter_context` and its async sibling; and the same method of a class that has the breaker for a part or a
-# base.
+# As in the native `Scope`: `ExitStack.enter_context` and its async sibling; and the same method of a class that has the
+# breaker for a part or a base.
 _INDIRECT = frozenset({"enter_context", "enter_async_context", "__enter__", "__aenter__"})
 
 _CO_GENERATOR, _CO_COROUTINE, _CO_ASYNC_GENERATOR = 0x20, 0x80, 0x200

@@ -98,6 +98,11 @@ class LocalCircuit(SyncCircuit):
                 self.last_failure = before
         return applied
 
+    def leave_block(self, grant: Grant | int, begun: int | None, error: BaseException | None) -> None:
+        """As elsewhere; but most blocks end with a success that changes nothing, and that nobody wants to hear of."""
+        if error is not None or begun is not None or grant != self.machine.hot:
+            super().leave_block(grant, begun, error)
+
     def follow(self) -> None:
         """Tells what the machine has gone through, after each operation. In its order, whichever thread comes first."""
         if self.machine.has_transitions:

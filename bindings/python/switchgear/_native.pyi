@@ -5,9 +5,13 @@ wrong with input is raised as the facade's own class for it (`ConfigError`, `Inv
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Literal, final
+from types import FrameType, TracebackType
+from typing import Final, Literal, TypeAlias, final
 
-from typing_extensions import TypeAlias
+from typing_extensions import Self
+
+from switchgear._circuit import SyncCircuit
+from switchgear._types import Settled
 
 SUCCESS: Final = 0
 FAILURE: Final = 1
@@ -80,11 +84,13 @@ class Machine:
         """A closed circuit. `plain`: nothing in the policy wants to know more of a success than that it was one."""
     @property
     def hot(self) -> int | None:
-        """The epoch of the closed permit that every call now gets unasked, and whose success need not be settled; none if
+        """The epoch of the closed permit that every call now gets unasked, and whose success need not be settled;
+        none if
         calls have to be admitted, if somebody listens to calls, or if the policy is not plain."""
     @property
     def success_ignored(self) -> bool:
-        """A success with a closed permit never changes anything, whatever happens in between. If not, look at `hot` again when
+        """A success with a closed permit never changes anything, whatever happens in between. If not, look at `hot`
+        again when
         the call is over: another one may have failed meanwhile, and then the success counts."""
     def admit(self, now: int) -> Grant | Denial: ...
     def settle(self, now: int, grant: Grant | None, outcome: int) -> bool:
@@ -111,7 +117,8 @@ class Members:
     def get(self, key: str) -> object | None:
         """The member of a key, now the most recently used."""
     def add(self, key: str, member: object) -> tuple[object, object | None]:
-        """Adds a closed member, unless there is one of this key already. The one that is in, and the one that had to go."""
+        """Adds a closed member, unless there is one of this key already. The one that is in, and the one that had to
+        go."""
     def remove(self, key: str) -> object | None: ...
     def note(self, key: str, member: object, closed: bool) -> None:
         """Notes that a member, if it is still in, closed or is closed no more."""
@@ -126,15 +133,71 @@ class Queue:
     def __new__(cls) -> Queue: ...
     def push(self, item: object) -> None: ...
     def drain(self, tell: Callable[[object], object]) -> None:
-        """Tells everything that waits, unless a thread of this process is at it already: then that one goes on to these. What
+        """Tells everything that waits, unless a thread of this process is at it already: then that one goes on to
+        these. What
         `tell` raises ends it and is raised; the rest waits for the next call."""
+
+@final
+class Permit:
+    """The right to one call. It settles once; a second settlement does nothing and answers `"duplicate"`.
+
+    It is a context manager, too: what is not settled by the end of the block is a success, or what the exception says.
+    """
+
+    def __new__(cls, home: SyncCircuit, grant: object, *, probe: bool = False) -> Permit:
+        """`home`: the circuit that gave it, and takes back the grant."""
+    @property
+    def probe(self) -> bool:
+        """Whether it holds one of the slots of a half-open circuit."""
+    def record_success(self) -> Settled:
+        """The dependency did its work."""
+    def record_failure(self, error: BaseException | None = None) -> Settled:
+        """The dependency failed. With an error, `is_failure` and `ignore` decide whether it counts.
+
+        Raises:
+            TypeError: `error` is no exception.
+        """
+    def release(self) -> Settled:
+        """Neither: the call was cancelled, say. Frees the slot and counts nowhere."""
+    def __enter__(self) -> Permit: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
+
+class Scope:
+    """The `with` blocks that are under one breaker: its base class, for what `with` costs.
+
+    A subclass has `_begin_block()`, which gives the permit of a call or raises; and `_enter_indirect(frame, permit)`
+    and
+    `_leave_indirect(frame)`, for what comes in through a function that is over by the end of the block.
+    """
+
+    def __new__(cls, *args: object, **kwargs: object) -> Self: ...
+    def _scope_bind(self, machine: Machine, circuit: SyncCircuit) -> None:
+        """Says whose hint may let a call through."""
+    def _scope_frames(self) -> list[FrameType]:
+        """The frames that have a block under it, the oldest first."""
+    def _scope_take(self, frame: FrameType) -> Permit | None:
+        """Takes out the permit of the innermost block in a frame."""
+    def __enter__(self) -> Permit:
+        """The breaker as a context manager: the block is one call.
+
+        What is not settled by its end is a success, or what the exception says that leaves it.
+
+        Raises:
+            CircuitOpenError: The circuit refused it.
+        """
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
 
 @final
 class SharedConfig:
     """A checked configuration of a shared circuit."""
 
     def __new__(cls, layers: Sequence[Mapping[str, object]]) -> SharedConfig:
-        """From layers of options in snake_case, `on_store_failure` and `idle_ttl_ms` among them. Raises `ConfigError`."""
+        """From layers of options in snake_case, `on_store_failure` and `idle_ttl_ms` among them. Raises
+        `ConfigError`."""
 
 @final
 class SharedGrant:
@@ -166,7 +229,9 @@ class Step:
     """What came of a question, a reply, an error or a deadline: each part may be there or not."""
 
     @property
-    def answer(self) -> SharedGrant | Denial | Literal["unavailable", "applied", "stale", "controlled"] | _Snapshot | None:
+    def answer(
+        self,
+    ) -> SharedGrant | Denial | Literal["unavailable", "applied", "stale", "controlled"] | _Snapshot | None:
         """The answer to what was asked; comes at most once per ticket."""
     @property
     def ask(self) -> Ask | None:
@@ -184,7 +249,8 @@ class Step:
 
 @final
 class Circuit:
-    """The engine of one shared circuit as this process sees it. Every `now` is checked and may raise `InvalidTimeError`."""
+    """The engine of one shared circuit as this process sees it. Every `now` is checked and may raise
+    `InvalidTimeError`."""
 
     def __new__(cls, name: str, prefix: str, nonce: int, reads_primary: bool, config: SharedConfig) -> Circuit:
         """Asks nothing of the store. `nonce`: 64 random bits, drawn anew for each circuit object and after fork.

@@ -18,9 +18,7 @@ from switchgear._types import CallEvent, CallEventName, FallbackOn, Settled, Sta
 from switchgear._uncopied import Uncopied
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
-    from switchgear._decorators import ClassMethod, Fn, Guarding, Recovering, RecoveringAsync
+    from switchgear._decorators import ClassMethod, Fn, Guarding, Recovering
     from switchgear._error import Refusal
 
 T = TypeVar("T")
@@ -120,15 +118,6 @@ class SyncBreaker(Scope, Uncopied):
         fallback_on: FallbackOn | None = None,
         timeout_ms: int | None = None,
     ) -> Guarding: ...
-    @overload
-    def guard(  # type: ignore[overload-overlap]  # an awaitable is a value, too; the first overload that fits is meant
-        self,
-        fn: None = None,
-        *,
-        fallback: Callable[..., Awaitable[F]],
-        fallback_on: FallbackOn | None = None,
-        timeout_ms: int | None = None,
-    ) -> RecoveringAsync[F]: ...
     @overload
     def guard(
         self,
