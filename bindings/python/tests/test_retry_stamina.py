@@ -21,6 +21,8 @@ from support.servers import Server
 from switchgear import CircuitBreaker, CircuitOpenError
 
 START = 1_000_000
+#: How long a store may take: the machine may be busy with other tests.
+PATIENT_MS = 10_000
 OPEN_MS = 25
 
 
@@ -180,7 +182,7 @@ def test_a_retry_through_a_shared_circuit_of_asyncio_waits_exactly_what_the_refu
     async def through_redis() -> str:
         async with (
             AsyncRedis.from_url(redis_server.url) as redis,
-            switchgear.redis.asyncio.RedisStore(redis, clock=dependency.clock) as store,
+            switchgear.redis.asyncio.RedisStore(redis, clock=dependency.clock, timeout_ms=PATIENT_MS) as store,
         ):
             breaker = switchgear.redis.asyncio.DistributedCircuitBreaker(
                 name(), store, failure_threshold=1, open_duration_ms=OPEN_MS
@@ -202,7 +204,10 @@ def test_a_retry_through_a_shared_circuit_of_asyncio_waits_exactly_what_the_refu
 def shared_breaker(
     redis_server: Server, dependency: Dependency
 ) -> Iterator[switchgear.redis.DistributedCircuitBreaker]:
-    with Redis.from_url(redis_server.url) as redis, switchgear.redis.RedisStore(redis, clock=dependency.clock) as store:
+    with (
+        Redis.from_url(redis_server.url) as redis,
+        switchgear.redis.RedisStore(redis, clock=dependency.clock, timeout_ms=PATIENT_MS) as store,
+    ):
         yield switchgear.redis.DistributedCircuitBreaker(name(), store, failure_threshold=1, open_duration_ms=OPEN_MS)
 
 

@@ -24,6 +24,8 @@ from tenacity import (
 )
 
 START = 1_000_000
+#: How long a store may take: the machine may be busy with other tests.
+PATIENT_MS = 10_000
 
 
 class Dependency:
@@ -192,7 +194,10 @@ def test_a_retry_through_a_shared_circuit_waits_exactly_what_the_refusal_says(re
     clock = ManualClock(START)
     dependency = Dependency(failures=1)
     sleep = Sleep(clock)
-    with Redis.from_url(redis_server.url) as redis, switchgear.redis.RedisStore(redis, clock=clock) as store:
+    with (
+        Redis.from_url(redis_server.url) as redis,
+        switchgear.redis.RedisStore(redis, clock=clock, timeout_ms=PATIENT_MS) as store,
+    ):
         breaker = switchgear.redis.DistributedCircuitBreaker(name(), store, failure_threshold=1)
         retrying = Retrying(retry=retry_if_exception(worth_another_try), wait=wait_as_told, sleep=sleep, reraise=True)
         assert retrying(breaker.execute, dependency) == "answered"
@@ -209,7 +214,7 @@ def test_a_retry_through_a_shared_circuit_of_asyncio_waits_exactly_what_the_refu
     async def through_redis() -> str:
         async with (
             AsyncRedis.from_url(redis_server.url) as redis,
-            switchgear.redis.asyncio.RedisStore(redis, clock=clock) as store,
+            switchgear.redis.asyncio.RedisStore(redis, clock=clock, timeout_ms=PATIENT_MS) as store,
         ):
             breaker = switchgear.redis.asyncio.DistributedCircuitBreaker(name(), store, failure_threshold=1)
 
