@@ -1,0 +1,392 @@
+"""A store that hangs, is gone, or says no: nobody waits longer than he must, and nothing is hidden."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+import redis
+import redis.backoff
+import redis.retry
+import valkey
+from support.clock import ManualClock
+from support.servers import Server, start_server
+from support.stores import PATIENT, Answering, Tapped, heard, name, reason, texts
+from switchgear import CircuitOpenError, StoreUnavailableError
+from switchgear.redis import DistributedCircuitBreaker, RedisStore
+
+pytestmark = pytest.mark.thread_unsafe(reason="the tests stop, pause and flush their servers")
+
+
+class BoomError(Exception):
+    """What the dependency raises."""
+
+
+def fail() -> str:
+    raise BoomError("boom")
+
+
+def ok() -> str:
+    return "ok"
+
+
+def failed(breaker: DistributedCircuitBreaker) -> None:
+    with pytest.raises(BoomError):
+        breaker.execute(fail)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with start_server() as server:
+        yield server
+
+
+def endless(**options: Any) -> dict[str, Any]:
+    """A client that would wait for ever."""
+    return {"socket_timeout": None, "socket_connect_timeout": None, **options}
+
+
+CLIENTS: dict[str, Any] = {
+    "redis": redis.Redis,
+    "valkey": valkey.Valkey,
+    "retrying": lambda **options: redis.Redis(retry=redis.retry.Retry(redis.backoff.NoBackoff(), 5), **options),
+    "one connection": lambda **options: redis.Redis(single_connection_client=True, **options),
+    "blocking pool": lambda **options: redis.Redis.from_pool(redis.BlockingConnectionPool(timeout=None, **options)),
+    "health checks": lambda **options: redis.Redis(health_check_interval=1, **options),
+    "commands": lambda **options: Tapped(redis.Redis(**options)),
+}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_store_that_hangs_keeps_nobody_waiting_longer_than_the_deadline(server: Server, client: str) -> None:
+    store = RedisStore(CLIENTS[client](**endless(port=server.port)), timeout_ms=60)
+    events = heard(store)
+    closed = DistributedCircuitBreaker(name(), store)
+    opened = DistributedCircuitBreaker(name(), store, on_store_failure="fail-open")
+    fresh = RedisStore(CLIENTS[client](**endless(port=server.port)), timeout_ms=60)
+    unconnected = DistributedCircuitBreaker(name(), fresh)
+    # Not before the client is connected: what a machine that is busy needs for that is nobody's deadline.
+    patient = RedisStore(store.link.line._client, timeout_ms=PATIENT)
+    DistributedCircuitBreaker(name(), patient).execute(ok)
+    server.pause()
+    try:
+        for _ in range(3):
+            assert reason(lambda: closed.execute(ok)) == "no answer within 60 ms"
+            assert opened.execute(ok) == "ok"
+            failed(opened)
+            assert reason(lambda: unconnected.execute(ok)) == "no answer within 60 ms"
+        assert reason(closed.get_snapshot) == "no answer within 60 ms"
+        assert reason(closed.reset) == "no answer within 60 ms"
+        assert closed.record_failure() == "stale"
+    finally:
+        server.resume()
+    # Nine conversations and one outcome.
+    assert texts(events) == ["no answer within 60 ms"] * 12
+    assert DistributedCircuitBreaker(closed.name, patient).execute(ok) == "ok"
+    assert DistributedCircuitBreaker(closed.name, RedisStore(fresh.link.line._client, timeout_ms=PATIENT)).can_execute()
+
+
+def test_many_threads_meet_a_store_that_hangs_and_find_it_again(server: Server) -> None:
+    with redis.Redis(**endless(port=server.port)) as client:
+        patient = DistributedCircuitBreaker(name(), RedisStore(client, timeout_ms=PATIENT))
+        patient.execute(ok)
+        breaker = DistributedCircuitBreaker(name(), RedisStore(client, timeout_ms=50))
+        reasons: list[str | None] = []
+        server.pause()
+        threads = [
+            threading.Thread(target=lambda: reasons.append(reason(lambda: breaker.execute(ok)))) for _ in range(24)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        server.resume()
+        assert reasons == ["no answer within 50 ms"] * 24
+        assert patient.execute(ok) == "ok"
+        # No reply of then is taken for one of now.
+        for _ in range(20):
+            assert patient.get_state() == "closed"
+
+
+def test_a_server_that_never_answers_disables_no_store_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("switchgear.redis._carry._STUCK_SECONDS", 0.05)
+    with ExitStack() as stack:
+        hole = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        port = hole.getsockname()[1]
+        client = stack.enter_context(redis.Redis(**endless(port=port)))
+        breaker = DistributedCircuitBreaker(name(), RedisStore(client, timeout_ms=20))
+        for _ in range(20):
+            assert reason(lambda: breaker.execute(ok)) == "no answer within 20 ms"
+        # All its threads wait for a greeting, and go on to: these connections stay open.
+        for _ in range(8):
+            taken, _ = hole.accept()
+            stack.callback(taken.close)
+        hole.close()
+        stack.enter_context(start_server(port=port))
+        while True:
+            try:
+                assert breaker.execute(ok) == "ok"
+            except StoreUnavailableError:
+                continue
+            break
+
+
+def test_a_store_that_hangs_while_settling_hides_neither_value_nor_error(server: Server) -> None:
+    with redis.Redis(**endless(port=server.port)) as client:
+        store = RedisStore(client, timeout_ms=100)
+        patient = RedisStore(client, timeout_ms=PATIENT)
+        events = heard(store)
+        circuit = name()
+        DistributedCircuitBreaker(circuit, patient, trip_on="consecutive").get_state()
+        breaker = DistributedCircuitBreaker(circuit, store, trip_on="consecutive")
+        permit = breaker.acquire()
+
+        def hang(error: Exception | None = None) -> str:
+            server.pause()
+            if error is not None:
+                raise error
+            return "ok"
+
+        assert breaker.execute(hang) == "ok"
+        server.resume()
+        DistributedCircuitBreaker(circuit, patient).get_state()
+        boom = BoomError()
+        with pytest.raises(BoomError) as caught:
+            breaker.execute(lambda: hang(boom))
+        server.resume()
+        assert caught.value is boom
+        DistributedCircuitBreaker(circuit, patient).get_state()
+        with breaker:
+            server.pause()
+        server.resume()
+        DistributedCircuitBreaker(circuit, patient).get_state()
+        assert permit.record_failure() == "applied"
+        assert texts(events) == ["no answer within 100 ms"] * 3
+
+
+def test_scenario_52_a_killed_server_is_unavailable_and_a_call_goes_on_where_one_comes_back() -> None:
+    server = start_server()
+    with redis.Redis(port=server.port, retry=redis.retry.Retry(redis.backoff.NoBackoff(), 0)) as client:
+        breaker = DistributedCircuitBreaker(name(), RedisStore(client, timeout_ms=PATIENT), failure_threshold=2)
+        failed(breaker)
+        permit = breaker.acquire()
+        server.kill()
+        assert "refused" in (reason(lambda: breaker.execute(ok)) or "").lower()
+        with start_server(port=server.port):
+            # The state went with the server; what was admitted before counts in what is there now, once.
+            assert permit.record_failure() == "applied"
+            assert breaker.get_snapshot().failures_in_window == 1
+            assert breaker.execute(ok) == "ok"
+
+
+def test_scenario_47_a_flush_is_no_exception_but_a_fresh_closed_circuit(server: Server) -> None:
+    clock = ManualClock()
+    with redis.Redis(port=server.port) as client:
+        store = RedisStore(client, clock=clock, timeout_ms=PATIENT)
+        breaker = DistributedCircuitBreaker(name(), store, failure_threshold=1, open_duration_ms=1000)
+        breaker.trip()
+        clock.now += 1000
+        probe = breaker.acquire()
+        client.flushall()
+        assert probe.record_failure() == "stale"
+        snapshot = breaker.get_snapshot()
+        assert (snapshot.state, snapshot.epoch, snapshot.opened_at) == ("closed", 0, None)
+        failed(breaker)
+        assert breaker.get_state() == "open"
+        client.flushall()
+        assert breaker.execute(ok) == "ok"
+
+
+def test_scenario_52_with_a_script_flush_before_each_command_an_outcome_counts_once_for_one_more_round_trip(
+    server: Server,
+) -> None:
+    clock = ManualClock()
+    with redis.Redis(port=server.port) as client:
+
+        def forgetting(args: list[str], through: Any) -> Any:
+            client.script_flush()
+            return through(args)
+
+        tapped = Tapped(client, forgetting)
+        store = RedisStore(tapped, clock=clock, timeout_ms=PATIENT)
+        events = heard(store)
+        breaker = DistributedCircuitBreaker(name(), store, failure_threshold=3, open_duration_ms=1000)
+        assert tapped.took(lambda: breaker.execute(ok)) == ["EVALSHA", "EVAL"]
+        assert tapped.took(lambda: failed(breaker)) == ["EVALSHA", "EVAL"] * 2
+        assert breaker.get_snapshot().failures_in_window == 1
+        failed(breaker)
+        failed(breaker)
+        assert breaker.get_snapshot().trips == 1
+        clock.now += 1000
+        probe = breaker.acquire()
+        assert not breaker.can_execute()
+        assert probe.record_success() == "applied"
+        assert breaker.get_state() == "closed"
+        assert events == []
+
+
+def test_scenario_52_so_it_does_through_the_connections_of_a_pool(server: Server) -> None:
+    with redis.Redis(port=server.port, decode_responses=True) as client:
+        breaker = DistributedCircuitBreaker(name(), RedisStore(client, timeout_ms=PATIENT), failure_threshold=2)
+        client.script_flush()
+        failed(breaker)
+        client.script_flush()
+        assert breaker.get_snapshot().failures_in_window == 1
+        client.script_flush()
+        failed(breaker)
+        assert breaker.get_state() == "open"
+
+
+def test_connections_that_the_server_closed_are_made_again(server: Server) -> None:
+    with redis.Redis(port=server.port) as client:
+        store = RedisStore(client, timeout_ms=PATIENT)
+        events = heard(store)
+        breaker = DistributedCircuitBreaker(name(), store)
+        for _ in range(5):
+            assert breaker.execute(ok) == "ok"
+            server.cli("client", "kill", "type", "normal")
+        assert events == []
+
+
+@pytest.mark.parametrize("library", [redis, valkey])
+def test_a_wrong_password_is_told_and_appears_nowhere(library: Any) -> None:
+    with start_server(password="right") as server:
+        kind = getattr(library, "Redis", None) or library.Valkey
+        with kind.from_url(f"redis://default:s3cret@127.0.0.1:{server.port}") as client:
+            store = RedisStore(client, timeout_ms=PATIENT)
+            events = heard(store)
+            breaker = DistributedCircuitBreaker(name(), store)
+            with pytest.raises(StoreUnavailableError) as caught:
+                breaker.execute(ok)
+            assert "invalid username-password" in str(caught.value)
+            chain = [caught.value, caught.value.__cause__, caught.value.__context__, *events]
+            assert "s3cret" not in repr([(repr(e), str(e), vars(e) if hasattr(e, "__dict__") else 0) for e in chain])
+
+
+def test_the_text_of_a_client_that_names_a_url_loses_its_user_part() -> None:
+    text = "connecting to rediss://app:p@ss/w0rd@cache.internal:6380 failed, tried redis://:x@other:1"
+    breaker = DistributedCircuitBreaker("b", RedisStore(Answering(OSError(text))))
+    assert reason(lambda: breaker.execute(ok)) == (
+        "connecting to rediss://***@cache.internal:6380 failed, tried redis://***@other:1"
+    )
+
+
+def test_rights_that_are_missing_are_told(server: Server) -> None:
+    server.cli("acl", "setuser", "reader", "on", ">right", "~*", "+hmget", "+info", "+hello", "+client")
+    with redis.Redis(port=server.port, username="reader", password="right") as client:
+        breaker = DistributedCircuitBreaker(name(), RedisStore(client, timeout_ms=PATIENT))
+        assert breaker.execute(ok) == "ok"
+        assert (reason(breaker.get_state) or "").startswith("NOPERM ")
+        failed(breaker)
+
+
+def test_a_key_of_another_type_spoils_its_own_circuit_only(server: Server) -> None:
+    with redis.Redis(port=server.port) as client:
+        store = RedisStore(client, timeout_ms=PATIENT)
+        taken = DistributedCircuitBreaker(name(), store)
+        client.set(f"{{cb:{taken.name}}}", "text")
+        assert (reason(lambda: taken.execute(ok)) or "").startswith("WRONGTYPE ")
+        assert (reason(taken.get_snapshot) or "").startswith("WRONGTYPE ")
+        assert taken.record_failure() == "stale"
+        failed(DistributedCircuitBreaker(name(), store))
+
+
+def test_a_read_only_replica_admits_while_closed_takes_no_outcome_and_hides_none(server: Server) -> None:
+    replica = start_server(args=["--replicaof", f"127.0.0.1 {server.port}"])
+    with replica, redis.Redis(port=replica.port) as client:
+        store = RedisStore(client, timeout_ms=PATIENT)
+        events = heard(store)
+        breaker = DistributedCircuitBreaker(name(), store, failure_threshold=1)
+        assert breaker.execute(ok) == "ok"
+        failed(breaker)
+        assert (reason(breaker.trip) or "").startswith("READONLY ")
+        assert [text.split()[0] for text in texts(events)] == ["READONLY", "READONLY"]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["OK", None, b"", [], [1], [None, None, "x", None], {}, [1, 0, 0, 0, 0, 0, 0, 0, 0, 0.5], [""] * 10, [{}] * 5],
+    ids=str,
+)
+def test_a_reply_that_none_of_our_commands_gets_is_no_answer(reply: object) -> None:
+    breaker = DistributedCircuitBreaker("odd", RedisStore(Answering(reply)))
+    assert reason(lambda: breaker.execute(ok)) == "the reply is none that a command of ours gets"
+    assert reason(breaker.get_snapshot) == "the reply is none that a command of ours gets"
+    assert breaker.record_failure() == "stale"
+
+
+class SpeechlessError(Exception):
+    """Says nothing."""
+
+
+class HostileError(Exception):
+    """Cannot be shown."""
+
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (TypeError("not today"), "not today"),
+        (SpeechlessError(), "SpeechlessError"),
+        (HostileError(), "an error that cannot be shown"),
+        (redis.exceptions.NoPermissionError("no"), "NOPERM no"),
+    ],
+    ids=["words", "speechless", "hostile", "code"],
+)
+def test_a_client_that_raises_is_survived(error: Exception, text: str) -> None:
+    store = RedisStore(Answering(error))
+    events = heard(store)
+    breaker = DistributedCircuitBreaker("c", store)
+    assert reason(lambda: breaker.execute(ok)) == text
+    assert texts(events) == [text]
+
+
+def test_a_pool_without_a_free_connection_is_waited_for_no_longer_than_the_deadline(server: Server) -> None:
+    pool = redis.BlockingConnectionPool(max_connections=1, timeout=None, port=server.port)
+    with redis.Redis.from_pool(pool) as client:
+        breaker = DistributedCircuitBreaker(name(), RedisStore(client, timeout_ms=PATIENT))
+        hasty = DistributedCircuitBreaker(breaker.name, RedisStore(client, timeout_ms=30))
+        breaker.execute(ok)
+        taken = pool.get_connection()
+        assert reason(lambda: hasty.execute(ok)) == "no answer within 30 ms"
+        pool.release(taken)
+        # Whoever waited for it in his place gave it back.
+        assert breaker.execute(ok) == "ok"
+
+
+def test_a_reply_in_pieces_is_waited_for_no_longer_than_the_deadline() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        answered = threading.Event()
+
+        def serve() -> None:
+            taken, _ = listener.accept()
+            with taken:
+                # What a client says first, whatever it is.
+                while b"HMGET" not in (said := taken.recv(65536)):
+                    taken.sendall(b"+OK\r\n" * said.count(b"*"))
+                taken.sendall(b"*5\r\n$4\r\nop")
+                answered.wait()
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        with redis.Redis(**endless(port=listener.getsockname()[1], protocol=2)) as client:
+            breaker = DistributedCircuitBreaker(name(), RedisStore(client, timeout_ms=200))
+            assert reason(lambda: breaker.execute(ok)) == "no answer within 200 ms"
+        answered.set()
+        thread.join()
+
+
+def test_after_a_refusal_nothing_is_left_that_holds_the_process(server: Server) -> None:
+    with redis.Redis(port=server.port) as client:
+        breaker = DistributedCircuitBreaker(name(), RedisStore(client, timeout_ms=PATIENT))
+        breaker.force_open()
+        with pytest.raises(CircuitOpenError):
+            breaker.execute(ok)
+    assert all(thread.daemon or thread is threading.main_thread() for thread in threading.enumerate())
