@@ -7,7 +7,8 @@ from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
 P = ParamSpec("P")
 T = TypeVar("T")
-F_co = TypeVar("F_co", covariant=True)
+F = TypeVar("F")
+G = TypeVar("G")
 Fn = TypeVar("Fn", bound=Callable[..., Any])
 ClassMethod = TypeVar("ClassMethod", bound="classmethod[Any, ..., Any]")
 
@@ -21,23 +22,18 @@ class Guarding(Protocol):
     def __call__(self, fn: ClassMethod, /) -> ClassMethod: ...
 
 
-class Recovering(Protocol[F_co]):
-    """A decorator whose functions may also give what a fallback gives."""
+class Recovering(Protocol[G]):  # type: ignore[misc]  # by turns it must be covariant, and must not
+    """A decorator whose functions may also give what a fallback gives, or gives when it is awaited."""
 
     @overload
     def __call__(self, fn: Callable[P, AsyncGenerator[T, Any]], /) -> Callable[P, AsyncGenerator[T, Any]]: ...
     @overload
     def __call__(self, fn: Callable[P, Generator[T, Any, Any]], /) -> Callable[P, Generator[T, Any, Any]]: ...
     @overload
-    def __call__(self, fn: Callable[P, Coroutine[Any, Any, T]], /) -> Callable[P, Coroutine[Any, Any, T | F_co]]: ...
+    def __call__(
+        self: Recovering[Coroutine[Any, Any, F]], fn: Callable[P, Coroutine[Any, Any, T]], /
+    ) -> Callable[P, Coroutine[Any, Any, T | F]]: ...
     @overload
-    def __call__(self, fn: Callable[P, T], /) -> Callable[P, T | F_co]: ...
-
-
-class RecoveringAsync(Protocol[F_co]):
-    """The same with a fallback that has to be awaited: for coroutine functions alone."""
-
+    def __call__(self, fn: Callable[P, Coroutine[Any, Any, T]], /) -> Callable[P, Coroutine[Any, Any, T | G]]: ...
     @overload
-    def __call__(self, fn: Callable[P, AsyncGenerator[T, Any]], /) -> Callable[P, AsyncGenerator[T, Any]]: ...
-    @overload
-    def __call__(self, fn: Callable[P, Coroutine[Any, Any, T]], /) -> Callable[P, Coroutine[Any, Any, T | F_co]]: ...
+    def __call__(self, fn: Callable[P, T], /) -> Callable[P, T | G]: ...

@@ -171,6 +171,15 @@ def test_guard_with_a_fallback_may_give_what_that_gives() -> None:
     def charge_anyhow(order: int) -> str:
         return str(order)
 
+    # What the parameters of a lambda are nobody knows; the rest is known all the same.
+    @breaker.guard(fallback=lambda refusal, order: order)
+    def charge_by_lambda(order: int) -> str:
+        return str(order)
+
+    @breaker.guard(fallback=lambda error, order: order, fallback_on="failure", timeout_ms=60_000)
+    async def charge_by_lambda_async(order: int) -> str:
+        return str(order)
+
     @breaker.guard(fallback=lambda refusal: iter(["instead"]))
     def rows() -> Generator[str, None, None]:
         yield "row"
@@ -178,9 +187,11 @@ def test_guard_with_a_fallback_may_give_what_that_gives() -> None:
     async def main() -> None:
         assert_type(await charge_async(1), str | float)
         assert_type(await charge_async_too(1), str | float)
+        assert_type(await charge_by_lambda_async(1), str | Any)
         assert await charge_async(1) == await charge_async_too(1) == 0.5
 
     assert_type(charge(1), str | None)
+    assert_type(charge_by_lambda(1), str | Any)
     assert_type(charge_anyhow(1), str | int)
     assert_type(rows(), Generator[str, Any, Any])
     assert charge(1) is None
