@@ -76,12 +76,12 @@ class DistributedCircuitBreaker(Uncopied):
         from switchgear.redis.asyncio import DistributedCircuitBreaker, RedisStore
 
 
-        async def main():
+        async def main() -> None:
             async with redis.asyncio.Redis.from_url(REDIS_URL) as client, RedisStore(client) as store:
                 breaker = DistributedCircuitBreaker("shipping", store, failure_threshold=5)
 
                 @breaker.guard(fallback=lambda refusal, order: f"{order} queued")
-                async def ship(order):
+                async def ship(order: str) -> str:
                     return f"{order} shipped"
 
                 assert await ship("order 7") == "order 7 shipped"

@@ -43,7 +43,7 @@ class RedisStore(Store[AsyncLine]):
         from switchgear.redis.asyncio import DistributedCircuitBreaker, RedisStore
 
 
-        async def main():
+        async def main() -> None:
             client = redis.asyncio.Redis.from_url(REDIS_URL)
             breaker = DistributedCircuitBreaker("billing", RedisStore(client), failure_threshold=5)
 
