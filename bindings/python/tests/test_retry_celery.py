@@ -85,6 +85,8 @@ class Shop:
     redis: Redis
     web: WebServer
     process: subprocess.Popen[bytes]
+    #: How the worker is ended: after the tasks it has, or at once.
+    ended_by: signal.Signals = signal.SIGTERM
 
     def send(self, task: str, order: str) -> str:
         """Sends a task, and gives its id."""
@@ -116,8 +118,8 @@ def guide() -> str:
     return example.script
 
 
-def test_a_task_waits_exactly_what_the_refusal_says_and_is_the_probe(guide: str) -> None:
-    tasks = guide.replace(POLICY, 'failure_threshold=3, trip_on="consecutive", open_duration_ms=700')
+def test_a_task_waits_exactly_what_the_refusal_says_and_one_that_retries_failures_stops_at_it(guide: str) -> None:
+    tasks = guide.replace(POLICY, 'failure_threshold=3, trip_on="consecutive", open_duration_ms=1_500')
     with shop(tasks, children=1, calls_of_the_parent=2, status=503) as it:
         assert it.note() | {"pid": 0} == {"pid": 0, "what": "parent", "said": ["HTTP 503"] * 2, "state": "closed"}
         assert it.note()["what"] == "ready"
@@ -127,34 +129,30 @@ def test_a_task_waits_exactly_what_the_refusal_says_and_is_the_probe(guide: str)
         assert isinstance(failed, ConnectionError)
         assert str(failed) == "HTTP 503"
         it.web.status = 200
-        assert it.outcome(it.send("charge", "second")) == "charged second, HTTP 200"
+        waits, stops = it.send("charge", "second"), it.send("charge_or_fail", "third")
+        refusal = it.outcome(stops)
+        assert it.web.requests == 3
+        assert it.outcome(waits) == "charged second, HTTP 200"
         assert it.web.requests == 4
 
         retry = it.note()
         assert retry["what"] == "retry"
         assert retry["countdown"] == retry["retry_after"]
-        assert 0 < retry["retry_after"] <= 0.7
+        assert 0 < retry["retry_after"] <= 1.5
         assert retry["pid"] != it.process.pid
-
-
-def test_a_task_that_retries_failures_stops_at_the_refusal(guide: str) -> None:
-    tasks = guide.replace(POLICY, "failure_threshold=1")
-    with shop(tasks, children=1, calls_of_the_parent=1, status=503) as it:
-        assert it.note() | {"pid": 0} == {"pid": 0, "what": "parent", "said": ["HTTP 503"], "state": "open"}
-        refusal = it.outcome(it.send("charge_or_fail", "first"))
-        assert it.web.requests == 1
-        assert it.note()["what"] == "ready"
         assert it.redis.llen("notes") == 0
+
+    # It came through the JSON of the result backend, built anew from its arguments.
     assert isinstance(refusal, CircuitOpenError)
     assert refusal.circuit == "billing"
     assert refusal.state == "open"
     assert refusal.retry_after_ms is not None
-    assert 0 < refusal.retry_after_ms <= 30_000
+    assert 0 < refusal.retry_after_ms <= 1_500
     assert refusal.last_failure == "HTTP 503"
 
 
 def test_the_children_share_a_circuit_and_its_probe_whose_parent_used_it_before(guide: str) -> None:
-    policy = "failure_threshold=3, open_duration_ms=700, probe_timeout_ms=5_000"
+    policy = "failure_threshold=3, open_duration_ms=700, probe_timeout_ms=60_000"
     tasks = SHARED_IMPORTS + guide.replace(LOCAL, SHARED).replace(POLICY, policy)
     with shop(tasks, children=4, calls_of_the_parent=1, status=200) as it:
         said = "charged of-the-parent, HTTP 200"
@@ -164,7 +162,7 @@ def test_the_children_share_a_circuit_and_its_probe_whose_parent_used_it_before(
         # Somebody else of the fleet trips it; then every child refuses, and each task waits as it is told.
         store = RedisStore(it.redis, timeout_ms=10_000)
         operator = DistributedCircuitBreaker(
-            "billing", store, failure_threshold=3, open_duration_ms=700, probe_timeout_ms=5_000
+            "billing", store, failure_threshold=3, open_duration_ms=700, probe_timeout_ms=60_000
         )
         it.web.answering.clear()
         operator.trip()
@@ -178,13 +176,15 @@ def test_the_children_share_a_circuit_and_its_probe_whose_parent_used_it_before(
         assert it.web.requests == 2
         assert operator.get_snapshot().half_open_in_flight == 1
         it.web.answering.set()
-        assert [it.outcome(task) for task in charged] == [f"charged {order}, HTTP 200" for order in range(8)]
+        wait_until(lambda: any(it.is_done(task) for task in charged))
         assert operator.get_state() == "closed"
+        # Those that met the probe wait as long as it might have taken: the worker hands them back to the broker.
+        it.ended_by = signal.SIGQUIT
 
         for retry in retries:
             assert retry["what"] == "retry"
             assert retry["countdown"] == retry["retry_after"]
-            assert 0 < retry["retry_after"] <= (0.7 if retry["state"] == "open" else 5)
+            assert 0 < retry["retry_after"] <= (0.7 if retry["state"] == "open" else 60)
 
 
 @contextmanager
@@ -206,8 +206,11 @@ def shop(tasks: str, *, children: int, calls_of_the_parent: int, status: int) ->
             Celery("sender", broker=broker.url) as sender,
             Celery("results", backend=broker.url) as results,
         ):
-            yield Shop(sender, results, redis, web, process)
+            it = Shop(sender, results, redis, web, process)
+            yield it
             results.backend.client.close()
+            process.send_signal(it.ended_by)
+            assert process.wait(60) == 0
 
 
 @contextmanager
@@ -226,8 +229,6 @@ def worker(folder: str, env: dict[str, str], children: int) -> Iterator[subproce
         )
         try:
             yield process
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(60) == 0
         except BaseException:
             log.seek(0)
             sys.stderr.write(log.read().decode())
