@@ -48,7 +48,7 @@ class RedisStore(Store[AsyncLine]):
             breaker = DistributedCircuitBreaker("billing", RedisStore(client), failure_threshold=5)
 
             @breaker
-            async def charge():
+            async def charge() -> str:
                 return "charged"
 
             assert await charge() == "charged"
