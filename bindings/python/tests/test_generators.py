@@ -401,12 +401,13 @@ class TestFallbacks:
             return str(upto)
 
         guarded = breaker.guard(fallback=instead)(numbers)
-        steps = guarded(7)
+        steps: Generator[Any, Any, str] = guarded(7)
         assert next(steps) == "instead"
         with pytest.raises(StopIteration) as end:
             next(steps)
         assert end.value.value == "7"
-        assert list(breaker.guard(fallback=lambda error, upto: ["a", "b"])(numbers)(1)) == ["a", "b"]
+        rows: list[Any] = list(breaker.guard(fallback=lambda error, upto: ["a", "b"])(numbers)(1))
+        assert rows == ["a", "b"]
 
     def test_of_one_that_fails_gives_the_rest(self) -> None:
         breaker = CircuitBreaker("c")
