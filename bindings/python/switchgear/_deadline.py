@@ -42,16 +42,20 @@ class Deadline:
             CallTimeoutError: It took too long, whatever it made of its cancellation: it may have returned after all, or
                 raised something else.
         """
-        scope = timeout(self._timeout_ms / 1000)
+        expired = False
         try:
-            async with scope:
-                value = await start()
+            async with timeout(self._timeout_ms / 1000) as scope:
+                try:
+                    value = await start()
+                finally:
+                    # Asked here: async_timeout knows it no more once it has seen how the block ended.
+                    expired = _has_expired(scope)
         except Exception as error:
-            if not _has_expired(scope):
+            if not expired:
                 raise
             raise self._missed() from error
         # A cancellation that is not ours comes through as it is, also when it meets ours: it is no `Exception`.
-        if _has_expired(scope):
+        if expired:
             raise self._missed()
         return value
 
