@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import os
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import httpx
+import pytest
 import requests
 import requests.adapters
 import switchgear.httpx
@@ -30,6 +32,9 @@ Loop: TypeAlias = asyncio.AbstractEventLoop
 
 KEY = "http://dependency.test"
 URL = f"{KEY}/"
+
+# The suite runs often; SWITCHGEAR_EXAMPLES=1000 looks further.
+EXAMPLES = int(os.environ.get("SWITCHGEAR_EXAMPLES", "20"))
 
 
 @dataclass(frozen=True)
@@ -452,7 +457,8 @@ def timelines(*calls: str) -> st.SearchStrategy[list[Step]]:
         outcome=st.sampled_from(["success", "failure", "failure", "neutral"]),
         which=st.integers(0, 100),
     )
-    return st.lists(step, min_size=1, max_size=30)
+    # As long as this, for half as long tells of nothing: Hypothesis draws short lists unless it is told not to.
+    return st.lists(step, min_size=12, max_size=40)
 
 
 Seen: TypeAlias = "list[tuple[bool | None, Snapshot]]"
@@ -528,13 +534,15 @@ def check(ways: dict[str, Way], policy: Policy, heard: bool, timeline: list[Step
         loop.close()
 
 
-@settings(max_examples=100, deadline=None)
+@pytest.mark.thread_unsafe(reason="each call has a thread or a task of its own already")
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(POLICIES, st.booleans(), timelines("call"))
 def test_every_surface_decides_as_the_bare_machine_does(policy: Policy, heard: bool, timeline: list[Step]) -> None:
     check(WAYS, policy, heard, timeline)
 
 
-@settings(max_examples=200, deadline=None)
+@pytest.mark.thread_unsafe(reason="each call has a thread or a task of its own already")
+@settings(max_examples=2 * EXAMPLES, deadline=None)
 @given(POLICIES, st.booleans(), timelines("begin", "end", "end", "begin"))
 def test_so_it_does_for_calls_that_overlap(policy: Policy, heard: bool, timeline: list[Step]) -> None:
     check({name: way for name, way in WAYS.items() if way.overlaps}, policy, heard, timeline)

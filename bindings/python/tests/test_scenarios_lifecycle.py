@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import pickle
 import threading
+from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
@@ -23,7 +25,10 @@ from switchgear import (
     SwitchgearError,
 )
 
+own_process = pytest.mark.thread_unsafe(reason="it starts a process of its own: four at once show no more")
 
+
+@own_process
 def test_scenario_39_ten_thousand_refusals_fresh_with_a_traceback_of_constant_length_in_flat_memory() -> None:
     ran = run_script(REFUSALS)
     assert (ran.code, ran.stderr) == (0, "")
@@ -86,17 +91,17 @@ REFUSALS = """
     async def main():
         lengths, grown = {}, {}
         for how, call in WAYS.items():
-            lengths[how] = sorted({length(refusal(call)) for _ in range(1000)})
+            lengths[how] = sorted({length(refusal(call)) for _ in range(100)})
             grown[how] = 0
         for how, call in {"await": decorated_async, "execute_async": lambda: breaker.execute_async(fn_async)}.items():
-            lengths[how] = sorted([*{length(await refusal_async(call)) for _ in range(1000)}])
+            lengths[how] = sorted([*{length(await refusal_async(call)) for _ in range(100)}])
         gc.collect()
         tracemalloc.start()
         for how, call in WAYS.items():
             for warm in (True, False):
                 gc.collect()
                 before, _ = tracemalloc.get_traced_memory()
-                for _ in range(10_000):
+                for _ in range(10_000 if how == "execute" else 1000):
                     refusal(call)
                 gc.collect()
                 grown[how] = tracemalloc.get_traced_memory()[0] - before
@@ -107,6 +112,7 @@ REFUSALS = """
 """
 
 
+@own_process
 def test_scenario_39_calls_that_go_through_leave_nothing_behind() -> None:
     ran = run_script("""
         import gc, tracemalloc
@@ -118,7 +124,7 @@ def test_scenario_39_calls_that_go_through_leave_nothing_behind() -> None:
             raise OSError("ECONNREFUSED")
 
         def calls():
-            for _ in range(20_000):
+            for _ in range(3000):
                 breaker.execute(int)
                 with breaker as permit:
                     permit.record_success()
@@ -142,34 +148,42 @@ def test_scenario_39_calls_that_go_through_leave_nothing_behind() -> None:
     assert ran == Ran(0, "", "")
 
 
-def test_scenario_40_a_million_keys_through_a_group_of_ten_thousand_keep_ten_thousand() -> None:
-    ran = run_script("""
-        import gc, resource
-        from switchgear import CircuitBreakerGroup
-
-        group = CircuitBreakerGroup(max_keys=10_000, failure_threshold=1, open_duration_ms=3_600_000)
-        tripped = group.for_key("tripped")
-        tripped.record_failure()
-
-        def through(numbers):
-            for number in numbers:
-                group.for_key(f"key {number}")
-
-        through(range(100_000))
-        gc.collect()
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        through(range(100_000, 1_000_000))
-        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-        assert len(group) == 10_000 == len(list(group))
-        # The one that is open went after none of the closed ones, and is still itself.
-        assert group.for_key("tripped") is tripped
-        assert tripped.get_state() == "open"
-        # In KB: far less than the 900 000 breakers that went took, were they still there.
-        assert grown < 8192, grown
-    """)
+@own_process
+def test_scenario_40_a_group_holds_as_many_as_it_may_however_many_keys_come() -> None:
+    # A million keys in a group of 10 000; by default a tenth of both, for the suite runs often.
+    part = 1 if "SWITCHGEAR_EXAMPLES" in os.environ else 10
+    ran = run_script(KEYS, str(1_000_000 // part), str(10_000 // part))
     assert ran == Ran(0, "", "")
 
 
+KEYS = """
+    import gc, resource, sys
+    from switchgear import CircuitBreakerGroup
+
+    keys, places = map(int, sys.argv[1:])
+    group = CircuitBreakerGroup(max_keys=places, failure_threshold=1, open_duration_ms=3_600_000)
+    tripped = group.for_key("tripped")
+    tripped.record_failure()
+
+    def through(numbers):
+        for number in numbers:
+            group.for_key(f"key {number}")
+
+    through(range(5 * places))
+    gc.collect()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    through(range(5 * places, keys))
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert len(group) == places == len(list(group))
+    # The one that is open went after none of the closed ones, and is still itself.
+    assert group.for_key("tripped") is tripped
+    assert tripped.get_state() == "open"
+    # In KB: far less than what went would take, were it still there (more than 1 KB each).
+    assert grown < keys // 100 + 2048, grown
+"""
+
+
+@own_process
 def test_scenario_41_the_process_exits_by_itself() -> None:
     ran = run_script("""
         import asyncio, threading
@@ -204,6 +218,7 @@ def test_scenario_41_the_process_exits_by_itself() -> None:
     assert ran == Ran(0, "open 1\n", "")
 
 
+@own_process
 def test_scenario_41_a_refusal_nobody_catches_ends_the_program_with_its_text() -> None:
     ran = run_script("""
         from switchgear import CircuitBreaker
@@ -232,7 +247,7 @@ def test_scenario_42_eight_threads_are_in_the_call_at_the_same_time(surface: str
             meet()
 
     @breaker
-    def generator() -> object:
+    def generator() -> Iterator[int]:
         meet()
         yield 1
 
@@ -277,6 +292,7 @@ def test_scenario_42_listeners_are_told_in_order_whichever_thread_tells_them() -
     assert changes[-1][1] == breaker.get_state() == "closed"
 
 
+@own_process
 def test_scenario_42_a_fork_while_calls_are_in_flight_leaves_the_child_a_working_breaker() -> None:
     ran = run_script(
         """
@@ -354,6 +370,7 @@ def test_scenario_42_a_spawned_process_makes_its_own_breaker_and_a_copy_of_ours_
             attempt(breaker)
 
 
+@own_process
 @pytest.mark.parametrize("signalled", ["between instructions", "by a timer"])
 def test_a_signal_handler_may_use_the_breaker_that_it_interrupted(signalled: str) -> None:
     ran = run_script(SIGNALS, signalled)
@@ -447,7 +464,7 @@ SIGNALS = """
         ),
         (CircuitOpenError("billing", "open"), {"circuit": "billing", "retry_after_ms": None, "last_failure": None}),
         (CallTimeoutError("billing", 250), {"circuit": "billing", "timeout_ms": 250}),
-        (ConfigError("`window_ms` must be more", "window_ms", 0), {"field": "window_ms", "value": 0}),
+        (ConfigError("`window_ms` must be more", "window_ms", "0"), {"field": "window_ms", "value": "0"}),
         (InvalidNameError("no name"), {"code": "name_invalid"}),
         (InvalidTimeError("no time"), {"code": "time_invalid"}),
         (StoreError("gone"), {"code": "store_error"}),
@@ -458,17 +475,18 @@ SIGNALS = """
 def test_scenario_44_errors_survive_pickle_and_copies_with_their_fields(
     error: SwitchgearError, fields: dict[str, object]
 ) -> None:
-    error.note = "kept"  # type: ignore[attr-defined]
+    vars(error)["note"] = "kept"
     pickled = [pickle.loads(pickle.dumps(error, protocol)) for protocol in range(pickle.HIGHEST_PROTOCOL + 1)]
     for rebuilt in [*pickled, copy.copy(error), copy.deepcopy(error)]:
         assert type(rebuilt) is type(error)
         assert str(rebuilt) == str(error)
-        assert (rebuilt.args, rebuilt.code, rebuilt.note) == (error.args, error.code, "kept")
+        assert (rebuilt.args, rebuilt.code, vars(rebuilt)["note"]) == (error.args, error.code, "kept")
         for field, value in fields.items():
             assert getattr(rebuilt, field) == value
     assert str(type(error)(*error.args)) == str(error)
 
 
+@own_process
 def test_scenario_44_the_refusal_of_a_real_circuit_crosses_processes() -> None:
     breaker = CircuitBreaker("billing", failure_threshold=1, open_duration_ms=10_000, clock=lambda: 1000)
     breaker.record_failure(ConnectionError("ECONNREFUSED"))

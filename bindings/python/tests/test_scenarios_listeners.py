@@ -69,6 +69,7 @@ def test_scenario_37_a_listener_that_trips_and_resets_without_end_does_not_recur
     assert changes == ["open", "closed"] * 50_000
 
 
+@pytest.mark.thread_unsafe(reason="the log is the whole process's")
 def test_scenario_38_a_listener_that_raises_changes_nothing_and_is_reported_once(
     new_world: NewWorld, caplog: pytest.LogCaptureFixture
 ) -> None:

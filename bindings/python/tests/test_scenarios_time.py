@@ -41,6 +41,7 @@ def test_scenario_19_a_clock_that_steps_back_a_minute_while_open_makes_nobody_wa
     assert breaker.can_execute()
 
 
+@pytest.mark.thread_unsafe(reason="it starts a process of its own: four at once show no more")
 def test_scenario_19_without_a_clock_of_its_own_a_breaker_does_not_follow_the_wall_clock() -> None:
     ran = run_script("""
         import time

@@ -11,19 +11,23 @@ import re
 import sys
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 from support.clock import ManualClock
 from support.vectors import Admitted, Refused, VectorError, load, run
 from switchgear import CircuitBreaker, CircuitBreakerState, CircuitOpenError, Permit, Snapshot, StatePermit
 from switchgear._native import FAILURE, RELEASE, SUCCESS, Machine, fields
 
+P = TypeVar("P")
+
 VECTORS = Path(__file__).parents[3] / "tests" / "vectors"
 
 OUTCOMES = {"recordSuccess": SUCCESS, "recordFailure": FAILURE, "release": RELEASE}
 
-# A vector may settle a permit twice, which a host answers by itself ("duplicate"). What the machine says to that is
-# asked one layer below, with what the permit had.
+# A permit and the epoch of its admission. A vector may settle it twice, which a host answers by itself ("duplicate");
+# what the machine says to that is asked one layer below. That goes for calls of a closed circuit: a probe settles once,
+# for the scripts take its outcome that comes twice for one command that was sent twice.
+Kept: TypeAlias = "tuple[P, int]"
 
 
 class Stateful:
@@ -32,15 +36,18 @@ class Stateful:
     def __init__(self, config: dict[str, Any]) -> None:
         self._state = CircuitBreakerState(**in_snake_case(config))
 
-    def acquire(self, at: int) -> Admitted[tuple[StatePermit, Any]] | Refused:
+    def acquire(self, at: int) -> Admitted[Kept[StatePermit]] | Refused:
         permit = self._state.acquire(at)
-        return Refused(self._state.retry_after_ms(at)) if permit is None else Admitted((permit, permit._grant))
-
-    def settle(self, at: int, operation: str, permit: tuple[StatePermit, Any] | None) -> str:
         if permit is None:
-            return called(self._state, operation, at)
+            return Refused(self._state.retry_after_ms(at))
+        return Admitted((permit, self._state.snapshot(at).epoch))
+
+    def settle(self, at: int, operation: str, permit: Kept[StatePermit] | None) -> str:
+        if permit is None:
+            answer: str = called(self._state, operation, at)
+            return answer
         answer = called(permit[0], operation, at)
-        return settled_again(self._state._machine, at, permit[1], operation) if answer == "duplicate" else answer
+        return settled_again(self._state._machine, at, permit, operation) if answer == "duplicate" else answer
 
     def control(self, at: int, operation: str, for_ms: int | None) -> None:
         if for_ms is None:
@@ -60,7 +67,7 @@ class Clocked:
         self._breaker = CircuitBreaker("vector", **in_snake_case(config), clock=self._clock)
         self._blocks: list[Generator[Permit, None, None]] = []
 
-    def acquire(self, at: int) -> Admitted[tuple[Permit, Any]] | Refused:
+    def acquire(self, at: int) -> Admitted[Kept[Permit]] | Refused:
         self._clock.now = at
         block = self._block()
         try:
@@ -69,14 +76,15 @@ class Clocked:
             return Refused(refusal.retry_after_ms)
         # Its block lasts as long as the vector: a call that nothing settles is one in flight.
         self._blocks.append(block)
-        return Admitted((permit, permit._grant))
+        return Admitted((permit, self._breaker.get_snapshot().epoch))
 
-    def settle(self, at: int, operation: str, permit: tuple[Permit, Any] | None) -> str:
+    def settle(self, at: int, operation: str, permit: Kept[Permit] | None) -> str:
         self._clock.now = at
         if permit is None:
-            return called(self._breaker, operation)
+            answer: str = called(self._breaker, operation)
+            return answer
         answer = called(permit[0], operation)
-        return settled_again(self._breaker._machine, at, permit[1], operation) if answer == "duplicate" else answer
+        return settled_again(self._breaker._machine, at, permit, operation) if answer == "duplicate" else answer
 
     def control(self, at: int, operation: str, for_ms: int | None) -> None:
         self._clock.now = at
@@ -99,13 +107,12 @@ def called(target: object, operation: str, *args: int) -> Any:
     return getattr(target, snake(operation))(*args)
 
 
-def settled_again(machine: Machine, at: int, grant: Any, operation: str) -> str:
-    """What a machine says to a grant that was settled before."""
-    outcome = OUTCOMES[operation]
-    # A breaker knows a closed permit by its epoch.
-    settle = machine.settle_closed if isinstance(grant, int) else machine.settle
-    applied: bool = settle(at, grant, outcome)
-    return "applied" if applied else "stale"
+def settled_again(machine: Machine, at: int, kept: Kept[StatePermit] | Kept[Permit], operation: str) -> str:
+    """What a machine says to a call that was settled before."""
+    permit, epoch = kept
+    if permit.probe:
+        raise VectorError("permit: a probe settles once")
+    return "applied" if machine.settle_closed(at, epoch, OUTCOMES[operation]) else "stale"
 
 
 def snake(name: str) -> str:

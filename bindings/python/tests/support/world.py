@@ -6,14 +6,17 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias, TypeVar
 from uuid import uuid4
 
 from redis import Redis
 from support.clock import ManualClock
 from support.servers import Server
 from switchgear import CircuitBreaker, CircuitOpenError, StateChange
+from switchgear._types import Listening
 from switchgear.redis import DistributedCircuitBreaker, RedisStore
+
+T = TypeVar("T")
 
 AnyBreaker: TypeAlias = "CircuitBreaker | DistributedCircuitBreaker"
 
@@ -68,6 +71,12 @@ def shared_world(server: Server) -> Iterator[World]:
         yield World(clock, lambda **policy: DistributedCircuitBreaker(next(names), store, **policy), is_shared=True)
 
 
+def guarded(breaker: AnyBreaker, fn: Callable[[], T]) -> Callable[[], T]:
+    """The function, decorated: on a breaker that is one or the other, the types of its overloads get lost."""
+    decorated: Callable[[], T] = breaker(fn)
+    return decorated
+
+
 def changes_of(breaker: AnyBreaker) -> list[StateChange]:
     """The changes of state that a breaker tells from now on."""
     changes: list[StateChange] = []
@@ -100,7 +109,7 @@ class Heard:
     events: list[str] = field(default_factory=list)
 
     @classmethod
-    def of(cls, breaker: AnyBreaker) -> Heard:
+    def of(cls, breaker: Listening) -> Heard:
         heard = cls()
         for event in ("success", "failure", "ignored", "refused"):
             breaker.on(event, lambda _, event=event: heard.events.append(event))
