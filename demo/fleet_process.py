@@ -9,11 +9,11 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 from redis import Redis
-from switchgear import CircuitBreaker, CircuitOpenError, StateChange
+from switchgear import CircuitBreaker, CircuitOpenError, Policy, StateChange
 from switchgear.redis import DistributedCircuitBreaker, RedisStore
 
 # The same policy as that of the processes in Node.
-POLICY = {"failure_threshold": 5, "open_duration_ms": 1000}
+POLICY: Policy = {"failure_threshold": 5, "open_duration_ms": 1000}
 
 instance, redis_url, url, shared = sys.argv[1:]
 
