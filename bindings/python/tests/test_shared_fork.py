@@ -1,0 +1,161 @@
+"""Processes that were forked: each gives its calls ids of its own, has its own threads and connections, and works."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import redis
+from support.clock import ManualClock
+from support.servers import Server
+from support.stores import PATIENT, Tapped, name
+from switchgear.redis import DistributedCircuitBreaker, RedisStore
+
+pytestmark = pytest.mark.thread_unsafe(reason="the tests fork, and threads of other tests do not come along")
+
+
+@pytest.fixture
+def client(redis_server: Server) -> Iterator[redis.Redis]:
+    with redis.Redis(port=redis_server.port) as client:
+        yield client
+
+
+class Child:
+    """A process that was forked to do one thing. What that gives is an exit code; -1 that it failed."""
+
+    def __init__(self, do: Callable[[], int]) -> None:
+        with warnings.catch_warnings():
+            # That a process with threads forks is what this is about.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self._pid = os.fork()
+        if self._pid == 0:
+            code = 255
+            try:
+                code = do()
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                sys.stderr.flush()
+                # Nothing of the test goes on in here.
+                os._exit(code)
+
+    def result(self) -> int:
+        _, status = os.waitpid(self._pid, 0)
+        return os.waitstatus_to_exitcode(status)
+
+
+def test_of_8_children_of_a_parent_that_had_used_the_breaker_no_more_than_allowed_get_a_probe(
+    client: redis.Redis,
+) -> None:
+    clock = ManualClock()
+    store = RedisStore(client, clock=clock, timeout_ms=PATIENT)
+    breaker = DistributedCircuitBreaker(
+        name(), store, open_duration_ms=1000, half_open_max_calls=3, success_threshold=3
+    )
+    breaker.execute(lambda: "ok")
+    breaker.trip()
+    clock.now += 1000
+    go_read, go_write = os.pipe()
+
+    def ask() -> int:
+        os.close(go_write)
+        os.read(go_read, 1)
+        return sum(breaker.can_execute() for _ in range(4))
+
+    children = [Child(ask) for _ in range(8)]
+    os.close(go_write)
+    granted = [child.result() for child in children]
+    os.close(go_read)
+    # Had they the ids of the parent, each would hold the very same slot.
+    assert sum(granted) == 3
+    assert breaker.get_snapshot().half_open_in_flight == 3
+    assert not breaker.can_execute()
+
+
+def test_children_and_parent_fail_with_ids_of_their_own(client: redis.Redis) -> None:
+    store = RedisStore(client, timeout_ms=PATIENT)
+    breaker = DistributedCircuitBreaker(name(), store, failure_threshold=100, window_ms=600_000)
+    breaker.record_failure()
+
+    def run() -> int:
+        return sum(breaker.record_failure() == "applied" for _ in range(5))
+
+    children = [Child(run) for _ in range(4)]
+    assert run() == 5
+    assert [child.result() for child in children] == [5] * 4
+    assert breaker.get_snapshot().failures_in_window == 26
+
+
+def test_scenario_42_a_fork_while_a_call_is_in_flight_leaves_both_at_work(client: redis.Redis) -> None:
+    clock = ManualClock()
+    store = RedisStore(client, clock=clock, timeout_ms=PATIENT)
+    breaker = DistributedCircuitBreaker(name(), store, failure_threshold=1, open_duration_ms=1000)
+    inside, leave = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with breaker:
+            inside.set()
+            leave.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    inside.wait()
+
+    def run() -> int:
+        assert breaker.execute(lambda: "ok") == "ok"
+        assert breaker.record_failure() == "applied"
+        return 7
+
+    assert Child(run).result() == 7
+    leave.set()
+    thread.join()
+    assert breaker.get_state() == "open"
+
+
+def test_a_child_has_its_own_threads_to_wait_in_its_place(client: redis.Redis) -> None:
+    held = threading.Event()
+    inside = threading.Event()
+
+    def waiting(args: list[str], through: Any) -> Any:
+        inside.set()
+        held.wait()
+        return through(args)
+
+    tapped = Tapped(client, waiting)
+    breaker = DistributedCircuitBreaker(name(), RedisStore(tapped, timeout_ms=PATIENT))
+    thread = threading.Thread(target=lambda: breaker.execute(lambda: "ok"))
+    thread.start()
+    inside.wait()
+
+    def run() -> int:
+        tapped._tap = None
+        return len(breaker.execute(lambda: "sixteen letters!"))
+
+    assert Child(run).result() == 16
+    held.set()
+    thread.join()
+
+
+def test_a_block_that_forks_is_settled_once(client: redis.Redis) -> None:
+    clock = ManualClock()
+    store = RedisStore(client, clock=clock, timeout_ms=PATIENT)
+    breaker = DistributedCircuitBreaker(
+        name(), store, open_duration_ms=1000, half_open_max_calls=2, success_threshold=2
+    )
+    breaker.trip()
+    clock.now += 1000
+    permit = breaker.acquire()
+
+    def run() -> int:
+        return ["applied", "stale", "duplicate"].index(permit.record_success())
+
+    assert Child(run).result() == 0
+    permit.record_success()
+    # The same probe, told twice.
+    assert breaker.get_snapshot().half_open_successes == 1

@@ -1,0 +1,168 @@
+"""What becomes of answers that come late, or never: slots are given back, outcomes count."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import redis
+from support.clock import ManualClock
+from support.servers import Server, wait_until
+from support.stores import PATIENT, Tapped, heard, name, reason, texts
+from switchgear.redis import DistributedCircuitBreaker, RedisStore
+
+
+@pytest.fixture
+def client(redis_server: Server) -> Iterator[redis.Redis]:
+    with redis.Redis(port=redis_server.port) as client:
+        yield client
+
+
+def ok() -> str:
+    return "ok"
+
+
+def half_open(client: redis.Redis, clock: ManualClock) -> DistributedCircuitBreaker:
+    store = RedisStore(client, clock=clock, timeout_ms=PATIENT)
+    breaker = DistributedCircuitBreaker(name(), store, open_duration_ms=1000)
+    breaker.trip()
+    clock.now += 1000
+    breaker.acquire().release()
+    return breaker
+
+
+def is_grant(reply: Any) -> bool:
+    return isinstance(reply, list) and reply[0] == 2
+
+
+def test_a_slot_that_was_granted_after_the_deadline_is_given_back(client: redis.Redis) -> None:
+    clock = ManualClock()
+    breaker = half_open(client, clock)
+    held, granted = threading.Event(), threading.Event()
+
+    def slow(args: list[str], through: Any) -> Any:
+        reply = through(args)
+        if is_grant(reply):
+            granted.set()
+            held.wait()
+        return reply
+
+    store = RedisStore(Tapped(client, slow), clock=clock, timeout_ms=1000)
+    events = heard(store)
+    hasty = DistributedCircuitBreaker(breaker.name, store, open_duration_ms=1000)
+    assert reason(lambda: hasty.execute(ok)) == "no answer within 1000 ms"
+    granted.wait()
+    assert breaker.get_snapshot().half_open_in_flight == 1
+    held.set()
+    wait_until(lambda: breaker.get_snapshot().half_open_in_flight == 0)
+    assert texts(events) == ["no answer within 1000 ms"]
+    assert breaker.execute(ok) == "ok"
+
+
+def test_a_slot_whose_grant_was_lost_with_the_connection_is_given_back(client: redis.Redis) -> None:
+    clock = ManualClock()
+    breaker = half_open(client, clock)
+
+    def losing(args: list[str], through: Any) -> Any:
+        if is_grant(reply := through(args)):
+            raise ConnectionError("the connection is closed")
+        return reply
+
+    store = RedisStore(Tapped(client, losing), clock=clock, timeout_ms=PATIENT)
+    unlucky = DistributedCircuitBreaker(breaker.name, store, open_duration_ms=1000)
+    assert reason(lambda: unlucky.execute(ok)) == "the connection is closed"
+    wait_until(lambda: breaker.get_snapshot().half_open_in_flight == 0)
+
+
+@pytest.mark.thread_unsafe(reason="it interrupts the main thread")
+def test_a_slot_that_was_granted_to_an_interrupted_caller_is_given_back(client: redis.Redis) -> None:
+    clock = ManualClock()
+    breaker = half_open(client, clock)
+
+    def interrupting(args: list[str], through: Any) -> Any:
+        if is_grant(reply := through(args)):
+            # As Ctrl-C does, which is not delivered to a thread of ours.
+            signal.pthread_kill(main, signal.SIGINT)
+            held.wait()
+        return reply
+
+    main = threading.main_thread().ident or 0
+    held = threading.Event()
+    store = RedisStore(Tapped(client, interrupting), clock=clock, timeout_ms=PATIENT)
+    events = heard(store)
+    interrupted = DistributedCircuitBreaker(breaker.name, store, open_duration_ms=1000)
+    with pytest.raises(KeyboardInterrupt):
+        interrupted.execute(ok)
+    held.set()
+    wait_until(lambda: breaker.get_snapshot().half_open_in_flight == 0)
+    assert events == []
+
+
+def test_an_outcome_that_was_told_too_late_for_its_caller_counts_and_is_remembered(client: redis.Redis) -> None:
+    held = threading.Event()
+    holding = threading.Event()
+
+    def slow(args: list[str], through: Any) -> Any:
+        reply = through(args)
+        if holding.is_set():
+            held.wait()
+        return reply
+
+    store = RedisStore(Tapped(client, slow), timeout_ms=1000)
+    patient = RedisStore(client, timeout_ms=PATIENT)
+    breaker = DistributedCircuitBreaker(name(), store, failure_threshold=1)
+    # Its scripts are known from here on.
+    DistributedCircuitBreaker(name(), patient, failure_threshold=1).record_failure()
+    changes: list[str] = []
+    breaker.on("state_change", lambda change: changes.append(change.to_state))
+    holding.set()
+    assert breaker.record_failure(OSError("late")) == "stale"
+    holding.clear()
+    held.set()
+    wait_until(lambda: changes == ["open"])
+    assert DistributedCircuitBreaker(breaker.name, patient).get_state() == "open"
+    refused: list[Any] = []
+    breaker.execute(ok, fallback=refused.append)
+    assert refused[0].last_failure == "late"
+
+
+def test_the_deadline_is_one_for_the_whole_admission_however_many_commands_it_takes(client: redis.Redis) -> None:
+    clock = ManualClock()
+    breaker = half_open(client, clock)
+    held = threading.Event()
+    sent: list[str] = []
+
+    def second_held(args: list[str], through: Any) -> Any:
+        sent.append(args[0])
+        if len(sent) == 2:
+            held.wait()
+        return through(args)
+
+    store = RedisStore(Tapped(client, second_held), clock=clock, timeout_ms=1000)
+    hasty = DistributedCircuitBreaker(breaker.name, store, open_duration_ms=1000)
+    assert reason(lambda: hasty.execute(ok)) == "no answer within 1000 ms"
+    held.set()
+    wait_until(lambda: breaker.get_snapshot().half_open_in_flight == 0)
+
+
+def test_what_has_not_begun_by_the_deadline_is_never_sent(client: redis.Redis) -> None:
+    held = threading.Event()
+    tapped = Tapped(client, lambda args, through: held.wait())
+    store = RedisStore(tapped, timeout_ms=200)
+    breaker = DistributedCircuitBreaker(name(), store)
+    callers = [threading.Thread(target=lambda: reason(lambda: breaker.execute(ok))) for _ in range(20)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    begun = len(tapped.sent)
+    assert 0 < begun < 20
+    held.set()
+    tapped._tap = None
+    assert DistributedCircuitBreaker(breaker.name, RedisStore(client, timeout_ms=PATIENT)).can_execute()
+    assert breaker.execute(ok) == "ok"
+    # Only what this call sent came since.
+    assert len(tapped.sent) == begun + 1
