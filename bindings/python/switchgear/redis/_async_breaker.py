@@ -22,11 +22,10 @@ from switchgear.redis._store import checked_store
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable
-    from typing import Concatenate
 
     from typing_extensions import Self, Unpack
 
-    from switchgear._decorators import ClassMethod, RecoveringAsync
+    from switchgear._decorators import ClassMethod, Recovering
     from switchgear._error import Refusal
     from switchgear._types import Snapshot, State
     from switchgear.redis._shared import SharedPolicy
@@ -247,37 +246,10 @@ class DistributedCircuitBreaker(Uncopied):
         self,
         fn: None = None,
         *,
-        fallback: Callable[Concatenate[Refusal, ...], Awaitable[F]],
-        fallback_on: Literal["refusal"] | None = None,
+        fallback: Callable[..., F],
+        fallback_on: FallbackOn | None = None,
         timeout_ms: int | None = None,
-    ) -> RecoveringAsync[F]: ...
-    @overload
-    def guard(
-        self,
-        fn: None = None,
-        *,
-        fallback: Callable[Concatenate[Refusal, ...], F],
-        fallback_on: Literal["refusal"] | None = None,
-        timeout_ms: int | None = None,
-    ) -> RecoveringAsync[F]: ...
-    @overload
-    def guard(
-        self,
-        fn: None = None,
-        *,
-        fallback: Callable[Concatenate[Exception, ...], Awaitable[F]],
-        fallback_on: FallbackOn | None,
-        timeout_ms: int | None = None,
-    ) -> RecoveringAsync[F]: ...
-    @overload
-    def guard(
-        self,
-        fn: None = None,
-        *,
-        fallback: Callable[Concatenate[Exception, ...], F],
-        fallback_on: FallbackOn | None,
-        timeout_ms: int | None = None,
-    ) -> RecoveringAsync[F]: ...
+    ) -> Recovering[F]: ...
     def guard(
         self,
         fn: Any = None,
