@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from switchgear._error import CircuitOpenError, StoreUnavailableError
 
@@ -16,19 +16,23 @@ except ModuleNotFoundError as error:
 
 if TYPE_CHECKING:
     from starlette.requests import Request
-    from starlette.types import Receive, Scope, Send
 
 __all__ = ["circuit_open_handler"]
 
 
-async def circuit_open_handler(request: Request, error: Exception) -> JSONResponse:
+@overload
+async def circuit_open_handler(request: Request, error: Exception) -> JSONResponse: ...
+@overload
+async def circuit_open_handler(request: WebSocket, error: Exception) -> None: ...
+async def circuit_open_handler(request: Request | WebSocket, error: Exception) -> JSONResponse | None:
     """Answers a refused call with 503, `Retry-After` where the wait is known, and a problem of RFC 9457.
 
     The problem has `type` `about:blank`, `title`, `status` and a `detail` that says when to come back, and nothing
     else: which circuit refused, what failed behind it and what its store said is for the log of the service, not for
     its clients. Whoever wants to say more writes a handler of their own; the error has it all.
 
-    A WebSocket is denied with the same answer before it is accepted, and closed with code 1013 (try again later) after.
+    A WebSocket is denied with the same answer before it is accepted, and closed with code 1013 (try again later) after,
+    or where the server cannot deny.
 
     Args:
         request: What was asked.
@@ -49,8 +53,21 @@ async def circuit_open_handler(request: Request, error: Exception) -> JSONRespon
     """
     if not isinstance(error, (CircuitOpenError, StoreUnavailableError)):
         raise error
-    if isinstance(request, WebSocket) and request.application_state is not WebSocketState.CONNECTING:
-        return _Closing(None)
+    answer = _problem(error)
+    if not isinstance(request, WebSocket):
+        return answer
+    if request.application_state is WebSocketState.CONNECTING and _DENIAL in request.scope.get("extensions", {}):
+        await request.send_denial_response(answer)
+    elif request.application_state is not WebSocketState.DISCONNECTED:
+        await request.close(_TRY_AGAIN_LATER, "Try Again Later")
+    return None
+
+
+_DENIAL = "websocket.http.response"
+_TRY_AGAIN_LATER = 1013
+
+
+def _problem(error: CircuitOpenError | StoreUnavailableError) -> JSONResponse:
     headers = error.headers
     seconds = headers.get("Retry-After")
     when = "later" if seconds is None else f"in {seconds} s"
@@ -62,13 +79,3 @@ async def circuit_open_handler(request: Request, error: Exception) -> JSONRespon
         "detail": f"The service cannot answer this request now. Try again {when}.",
     }
     return JSONResponse(problem, error.status_code, headers, "application/problem+json")
-
-
-class _Closing(JSONResponse):
-    """Closes a WebSocket that was accepted: there is no answer left to give."""
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await send({"type": "websocket.close", "code": _TRY_AGAIN_LATER, "reason": "Try Again Later"})
-
-
-_TRY_AGAIN_LATER = 1013

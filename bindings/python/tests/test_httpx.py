@@ -32,6 +32,9 @@ T = TypeVar("T")
 # What hangs is given up at once, and what works has time also on a machine that is busy.
 PATIENT, BRIEF = httpx.Timeout(60), httpx.Timeout(60, read=0.1)
 
+# Made once, for it takes longer than most of the tests.
+TLS = httpx.create_ssl_context()
+
 
 class Flavor:
     """One client with its transport, sync or async; what the tests ask of it reads the same for both."""
@@ -86,14 +89,14 @@ NewFlavor = Callable[..., Any]
 
 @contextmanager
 def sync_flavor(**policy: Any) -> Iterator[Flavor]:
-    transport = BreakerTransport(**policy)
+    transport = BreakerTransport(httpx.HTTPTransport(verify=TLS), **policy)
     with upstream() as server, httpx.Client(transport=transport, timeout=PATIENT) as client:
         yield Flavor(server, client, transport, lambda value: value)
 
 
 @contextmanager
 def async_flavor(**policy: Any) -> Iterator[Flavor]:
-    transport = AsyncBreakerTransport(**policy)
+    transport = AsyncBreakerTransport(httpx.AsyncHTTPTransport(verify=TLS), **policy)
     loop = asyncio.new_event_loop()
 
     def run(value: Awaitable[T]) -> T:

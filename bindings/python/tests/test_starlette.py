@@ -7,7 +7,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 import pytest
@@ -26,7 +26,10 @@ from switchgear.starlette import circuit_open_handler
 SECRET = "db-17.internal says no"
 
 
-def handled(app: Any) -> Any:
+App = TypeVar("App", bound=Starlette)
+
+
+def handled(app: App) -> App:
     app.add_exception_handler(CircuitOpenError, circuit_open_handler)
     app.add_exception_handler(StoreUnavailableError, circuit_open_handler)
     return app
@@ -40,7 +43,7 @@ def opened(for_ms: int = 12_300) -> CircuitBreaker:
 
 
 @contextmanager
-def served(app: Any) -> Iterator[httpx.Client]:
+def served(app: Starlette) -> Iterator[httpx.Client]:
     """The application on a server of its own, and a client of it."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -58,21 +61,21 @@ def served(app: Any) -> Iterator[httpx.Client]:
             thread.join()
 
 
-def fastapi_app(breaker: CircuitBreaker) -> Any:
+def fastapi_app(breaker: CircuitBreaker) -> Starlette:
     app = handled(FastAPI())
 
-    @app.get("/sync")  # type: ignore[untyped-decorator]
+    @app.get("/sync")
     def sync() -> str:
         return breaker.execute(lambda: "charged")
 
-    @app.get("/async")  # type: ignore[untyped-decorator]
+    @app.get("/async")
     async def endpoint() -> str:
         async def charge() -> str:
             return "charged"
 
         return await breaker.execute_async(charge)
 
-    @app.get("/with")  # type: ignore[untyped-decorator]
+    @app.get("/with")
     async def entered() -> str:
         async with breaker:
             return "charged"
@@ -80,7 +83,7 @@ def fastapi_app(breaker: CircuitBreaker) -> Any:
     return app
 
 
-def starlette_app(breaker: CircuitBreaker) -> Any:
+def starlette_app(breaker: CircuitBreaker) -> Starlette:
     def sync(request: Request) -> PlainTextResponse:
         return PlainTextResponse(breaker.execute(lambda: "charged"))
 
@@ -99,7 +102,7 @@ def starlette_app(breaker: CircuitBreaker) -> Any:
 
 @pytest.mark.parametrize("app", [fastapi_app, starlette_app])
 def test_a_refusal_is_a_503_that_says_when_to_come_back_and_nothing_of_what_is_inside(
-    app: Callable[[CircuitBreaker], Any],
+    app: Callable[[CircuitBreaker], Starlette],
 ) -> None:
     breaker = opened()
     with served(app(breaker)) as client:
@@ -134,7 +137,7 @@ def test_where_the_wait_is_unknown_there_is_no_retry_after() -> None:
 def test_a_store_that_does_not_answer_is_a_503_and_what_it_said_stays_inside() -> None:
     app = handled(FastAPI())
 
-    @app.get("/")  # type: ignore[untyped-decorator]
+    @app.get("/")
     def endpoint() -> None:
         raise StoreUnavailableError("internal-billing", SECRET)
 
@@ -152,7 +155,7 @@ def test_a_refusal_of_the_http_client_is_handled_too() -> None:
     )
     app = handled(FastAPI())
 
-    @app.get("/")  # type: ignore[untyped-decorator]
+    @app.get("/")
     async def endpoint() -> int:
         async with httpx.AsyncClient(transport=transport) as upstream:
             return (await upstream.get("https://internal.example.com")).status_code
@@ -175,17 +178,8 @@ def test_an_error_that_is_no_refusal_is_raised_again() -> None:
     assert raised.value is error
 
 
-@pytest.mark.parametrize("accepted", [False, True])
-def test_a_websocket_is_denied_or_closed(accepted: bool) -> None:
-    """Spoken to as a server speaks to an application: in ASGI."""
-    breaker = opened()
-
-    async def endpoint(websocket: WebSocket) -> None:
-        if accepted:
-            await websocket.accept()
-        breaker.execute(lambda: None)
-
-    app = handled(Starlette(routes=[WebSocketRoute("/", endpoint)]))
+async def speak(endpoint: Callable[[WebSocket], Any], extensions: dict[str, Any]) -> list[Any]:
+    """What an application says to a server that speaks ASGI to it, when somebody comes with a WebSocket."""
     sent: list[Any] = []
 
     async def receive() -> Any:
@@ -194,21 +188,39 @@ def test_a_websocket_is_denied_or_closed(accepted: bool) -> None:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    scope = {
-        "type": "websocket",
-        "path": "/",
-        "headers": [],
-        "query_string": b"",
-        "extensions": {"websocket.http.response": {}},
-    }
-    asyncio.run(app(scope, receive, send))
-    if accepted:
-        assert [message["type"] for message in sent] == ["websocket.accept", "websocket.close"]
-        assert sent[1]["code"] == 1013
-    else:
-        assert [message["type"] for message in sent] == [
-            "websocket.http.response.start",
-            "websocket.http.response.body",
-        ]
-        assert sent[0]["status"] == 503
-        assert (b"retry-after", b"13") in sent[0]["headers"]
+    scope = {"type": "websocket", "path": "/", "headers": [], "query_string": b"", "extensions": extensions}
+    await handled(Starlette(routes=[WebSocketRoute("/", endpoint)]))(scope, receive, send)
+    return sent
+
+
+DENIAL: dict[str, Any] = {"websocket.http.response": {}}
+
+
+def test_a_websocket_is_denied_before_it_is_accepted() -> None:
+    async def endpoint(websocket: WebSocket) -> None:
+        opened().execute(lambda: None)
+
+    start, body = asyncio.run(speak(endpoint, DENIAL))
+    assert (start["type"], body["type"]) == ("websocket.http.response.start", "websocket.http.response.body")
+    assert start["status"] == 503
+    assert (b"retry-after", b"13") in start["headers"]
+    assert asyncio.run(speak(endpoint, {})) == [{"type": "websocket.close", "code": 1013, "reason": "Try Again Later"}]
+
+
+def test_a_websocket_is_closed_after_it_was_accepted() -> None:
+    async def endpoint(websocket: WebSocket) -> None:
+        await websocket.accept()
+        opened().execute(lambda: None)
+
+    _, close = asyncio.run(speak(endpoint, DENIAL))
+    assert close == {"type": "websocket.close", "code": 1013, "reason": "Try Again Later"}
+
+
+def test_a_websocket_that_is_closed_stays_so() -> None:
+    async def endpoint(websocket: WebSocket) -> None:
+        await websocket.accept()
+        await websocket.close()
+        opened().execute(lambda: None)
+
+    _, close = asyncio.run(speak(endpoint, DENIAL))
+    assert close["code"] == 1000
