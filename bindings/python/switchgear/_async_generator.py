@@ -71,6 +71,7 @@ class AsyncRun:
             await settle_as_async(life.settle, lambda: returned(None, life.rules, watch.took_ms))
             raise
         except BaseException as error:
+            del step
             watch.stop()
             timed_out = deadline is not None and deadline.missed
             ending_of = partial(raised, error, life.rules, watch.took_ms, timed_out=timed_out)
@@ -143,6 +144,9 @@ def async_generator_function(begin: Begin | AsyncRun) -> Callable[..., AnyAsyncG
                     item = await run.take(step)
                 except StopAsyncIteration:
                     break
+                finally:
+                    # What was thrown in may come out again, with this frame in its traceback; and below.
+                    del step
                 try:
                     sent = yield item
                 except GeneratorExit:

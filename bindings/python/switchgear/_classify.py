@@ -105,7 +105,7 @@ def counts_as_failure(error: BaseException, rules: CallRules) -> bool:
         return False
     host = rules.host
     # By the classes it has, as `except` does: a metaclass with an `__instancecheck__` of its own has no say.
-    if any(kind in type(error).__mro__ for kind in host.ignore):
+    if host.ignore and any(kind in type(error).__mro__ for kind in host.ignore):
         return False
     return host.is_failure is None or _asked("is_failure", host.is_failure, error, rules) is not False
 

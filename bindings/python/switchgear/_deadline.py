@@ -50,6 +50,8 @@ class Deadline:
                 finally:
                     # Asked here: async_timeout knows it no more once it has seen how the block ended.
                     expired = _has_expired(scope)
+                    # It may have the error in it that comes out, with this frame in its traceback.
+                    del start
         except Exception as error:
             if not expired:
                 raise

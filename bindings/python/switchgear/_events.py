@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any, Final
 
 from switchgear._awaitable import discard, must_be_awaited
 from switchgear._failure_text import raised_text
+from switchgear._kind import is_coroutine_function
 from switchgear._log import warn_once
 from switchgear._native import Loudness, Queue, describe
 
@@ -53,7 +53,7 @@ class Emitter:
             raise TypeError(f"no event is called {describe(event)}; there are {', '.join(self._names)}")
         if not callable(fn):
             raise TypeError(f"the listener of `{event}` must be callable, got {describe(fn)}")
-        if inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(fn, "__call__", None)):  # noqa: B004 - an object's own, not whether it has one
+        if is_coroutine_function(fn):
             raise TypeError(f"the listener of `{event}` is a coroutine function, which nobody would await")
         # One entry per registration: the same function may listen twice, and each answer removes its own.
         listener = _Listener(fn)

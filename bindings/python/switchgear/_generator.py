@@ -109,6 +109,8 @@ def _timed(inner: AnyGenerator, watch: Stopwatch) -> AnyGenerator:
             return end.value
         finally:
             watch.stop()
+            # What was thrown in may come out again, with this frame in its traceback.
+            del advance
         try:
             sent = yield item
         except GeneratorExit:

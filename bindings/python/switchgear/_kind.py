@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any, Literal, TypeAlias
@@ -13,9 +15,9 @@ Kind: TypeAlias = Literal["function", "coroutine function", "generator function"
 
 def kind_of(fn: Callable[..., Any]) -> Kind:
     """The kind of a callable: of the function within a partial or a bound method, of the `__call__` of an object."""
-    fn = _function_of(fn)
     if is_coroutine_function(fn):
         return "coroutine function"
+    fn = _function_of(fn)
     if inspect.isasyncgenfunction(fn):
         return "async generator function"
     return "generator function" if inspect.isgeneratorfunction(fn) else "function"
@@ -23,18 +25,25 @@ def kind_of(fn: Callable[..., Any]) -> Kind:
 
 def is_coroutine_function(fn: object) -> bool:
     """Whether calling it gives a coroutine, as far as can be known without calling."""
-    fn = _function_of(fn)
-    if type(fn) is FunctionType:
-        if fn.__code__.co_flags & _GIVES_COROUTINE:
+    function = _function_of(fn)
+    if type(function) is FunctionType:
+        if function.__code__.co_flags & _GIVES_COROUTINE:
             return True
-        # Whoever marks a function as one (`inspect.markcoroutinefunction`) does it in an attribute; most have none.
-        if not fn.__dict__:
+        # Whoever marks a function as one does it in an attribute; most have none.
+        if function is fn and not function.__dict__:
             return False
-    return inspect.iscoroutinefunction(fn)
+    # Also an object that is only marked as one, as `AsyncMock` is.
+    return _is_marked(fn) or _is_marked(function)
 
 
 # Also a generator function that `types.coroutine` has made a coroutine function.
 _GIVES_COROUTINE = inspect.CO_COROUTINE | inspect.CO_ITERABLE_COROUTINE
+
+
+# What `inspect` knows of marks it learnt from asyncio, which is to lose its own function.
+_is_marked: Callable[[Any], bool] = (
+    inspect.iscoroutinefunction if sys.version_info >= (3, 12) else asyncio.iscoroutinefunction
+)
 
 
 def _function_of(fn: Any) -> Any:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from functools import partial
 from typing import Any, NoReturn
+from unittest.mock import AsyncMock
 from uuid import uuid4
 
 import pytest
@@ -168,7 +170,7 @@ def test_what_cannot_listen() -> None:
         async def __call__(self, event: CallEvent) -> None:
             raise AssertionError("nobody awaits it")
 
-    for wrong in (later, Later(), 5, None):
+    for wrong in (later, partial(later), Later(), AsyncMock(), 5, None):
         with pytest.raises(TypeError, match="listener"):
             breaker.on("success", wrong)  # type: ignore[call-overload]  # that is what is tested
     assert breaker._machine.hot is not None

@@ -7,7 +7,7 @@ import gc
 import inspect
 import sys
 import weakref
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
 from typing import Any, NoReturn
 from unittest.mock import AsyncMock, MagicMock
 from uuid import uuid4
@@ -721,6 +721,7 @@ def test_an_error_is_gone_when_its_handler_is(policy: dict[str, Any]) -> None:
     kept: list[weakref.ref[BaseException]] = []
 
     def noted(call: Callable[[], object]) -> None:
+        breaker.reset()
         try:
             call()
         except Exception as error:
@@ -729,6 +730,7 @@ def test_an_error_is_gone_when_its_handler_is(policy: dict[str, Any]) -> None:
             raise AssertionError("it raised nothing")
 
     async def noted_async(call: Callable[[], Awaitable[object]]) -> None:
+        breaker.reset()
         try:
             await call()
         except Exception as error:
@@ -741,7 +743,26 @@ def test_an_error_is_gone_when_its_handler_is(policy: dict[str, Any]) -> None:
         yield 1
         raise BoomError
 
+    def endless() -> Generator[int, None, None]:
+        while True:
+            yield 1
+
+    async def endless_async() -> AsyncGenerator[int, None]:
+        while True:
+            yield 1
+
+    def thrown_in() -> None:
+        steps = breaker(endless)()
+        next(steps)
+        steps.throw(BoomError())
+
+    async def thrown_in_async() -> None:
+        steps = breaker(endless_async)()
+        await anext(steps)
+        await steps.athrow(BoomError())
+
     async def main() -> None:
+        await noted_async(thrown_in_async)
         for one in (breaker, opened):
             await noted_async(lambda one=one: one.execute_async(fail_now))  # type: ignore[misc]  # as above
             await noted_async(one(fail_now))
@@ -755,9 +776,10 @@ def test_an_error_is_gone_when_its_handler_is(policy: dict[str, Any]) -> None:
             noted(lambda one=one: block_of(one))  # type: ignore[misc]  # as above
             noted(lambda one=one: list(one(fail_in_generator)()))  # type: ignore[misc]  # as above
         noted(opened.acquire)
+        noted(thrown_in)
         run(main)
         assert [reference for reference in kept if reference() is not None] == []
-        assert len(kept) == 13
+        assert len(kept) == 15
     finally:
         gc.enable()
 

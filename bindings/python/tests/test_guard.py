@@ -8,7 +8,7 @@ import inspect
 import pickle
 from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any, NoReturn
-from unittest.mock import MagicMock
+from unittest.mock import AsyncMock, MagicMock
 
 import pytest
 from switchgear import CallTimeoutError, CircuitBreaker, CircuitOpenError, ConfigError
@@ -199,7 +199,9 @@ def test_objects_of_the_other_kinds() -> None:
     assert inspect.iscoroutinefunction(breaker(functools.partial(Async())))
     assert inspect.isgeneratorfunction(breaker(Steps()))
     assert inspect.isasyncgenfunction(breaker(AsyncSteps()))
+    assert inspect.iscoroutinefunction(breaker(AsyncMock()))
     assert asyncio.run(breaker(Async())()) == 1
+    assert asyncio.run(breaker(AsyncMock(return_value=1))()) == 1
     assert list(breaker(Steps())()) == [1]
 
 
