@@ -25,27 +25,13 @@ NO_OPTIONS = CheckedCall()
 """A call that says nothing."""
 
 
-def checked_call(fallback: object, fallback_on: object) -> CheckedCall:
-    """The options of a call that cannot be timed out.
-
-    Raises:
-        ConfigError: Names the option, the value and what is valid.
-    """
-    if fallback is None and fallback_on is None:
-        return NO_OPTIONS
-    return CheckedCall(
-        None if fallback is None else checked_callable("fallback", fallback),
-        fallback_on is not None and checked_word("fallback_on", fallback_on, _FALLBACK_ON) == "failure",
-    )
-
-
 def checked_async_call(fallback: object, fallback_on: object, timeout_ms: object, host: HostPolicy) -> CheckedCall:
-    """The options of a call that can.
+    """The options of a call.
 
     Raises:
         ConfigError: Names the option, the value and what is valid.
     """
-    call = checked_call(fallback, fallback_on)
+    call = _checked_fallback(fallback, fallback_on)
     timeout = host.timeout_ms if timeout_ms is None else checked_number("timeout_ms", timeout_ms)
     if timeout is None:
         return call
@@ -95,6 +81,15 @@ def recover_any(
     except Exception as later:
         _add_cause(later, error)
         raise
+
+
+def _checked_fallback(fallback: object, fallback_on: object) -> CheckedCall:
+    if fallback is None and fallback_on is None:
+        return NO_OPTIONS
+    return CheckedCall(
+        None if fallback is None else checked_callable("fallback", fallback),
+        fallback_on is not None and checked_word("fallback_on", fallback_on, _FALLBACK_ON) == "failure",
+    )
 
 
 _FALLBACK_ON = ("refusal", "failure")

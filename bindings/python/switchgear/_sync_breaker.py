@@ -10,7 +10,7 @@ from switchgear._call import Ways, check_sync, enter
 from switchgear._circuit import SyncCircuit
 from switchgear._classify import NEUTRAL, SUCCEEDED
 from switchgear._entered import Indirect
-from switchgear._fallback import CheckedCall, checked_async_call, checked_call
+from switchgear._fallback import CheckedCall, checked_async_call
 from switchgear._guard import guard_with, guarded_kind
 from switchgear._native import Permit, Scope
 from switchgear._permit import by_hand
@@ -85,7 +85,8 @@ class SyncBreaker(Scope, Uncopied):
             ConfigError: An option is wrong.
             InvalidTimeError: The policy's clock fails.
         """
-        call = checked_call(fallback, fallback_on)
+        # The policy's timeout is for the steps of an async generator that it may return.
+        call = checked_async_call(fallback, fallback_on, None, self._ways.rules.host)
         check_sync(fn, self._ways.rules, self._ways.other)
         return enter(fn, (), {}, call, self._ways)
 

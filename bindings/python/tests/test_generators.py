@@ -510,6 +510,22 @@ class TestTime:
 
         run(main)
 
+    @ways
+    def test_so_does_that_of_the_policy(self, guard: Guard) -> None:
+        async def hangs() -> AsyncGenerator[int, None]:
+            yield 1
+            await asyncio.sleep(60)
+
+        async def main() -> None:
+            breaker = CircuitBreaker("c", timeout_ms=5)
+            steps = guard(breaker, hangs)()
+            assert await anext(steps) == 1
+            with pytest.raises(CallTimeoutError):
+                await anext(steps)
+            assert breaker.get_snapshot().failures_in_window == 1
+
+        run(main)
+
     def test_the_value_that_one_returns_is_looked_at(self) -> None:
         breaker = CircuitBreaker("c", is_failure_result=lambda value: value == "done")
         assert list(breaker(numbers)(1)) == [0]
