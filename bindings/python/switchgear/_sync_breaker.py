@@ -229,8 +229,8 @@ class SyncBreaker(Scope, Uncopied):
         """Listens to an event, which is told after the fact and in order.
 
         A listener may call the breaker; one that raises harms nothing and is reported once, by `logging`. It runs in
-        the thread whose call caused the event, or in one that is telling others. Of a call that had begun before, it
-        may not hear.
+        the thread whose call caused the event, or in one that is telling others: one that takes long holds up what is
+        told after it, but no other thread's call. Of a call that had begun before, it may not hear.
 
         Args:
             event: `state_change`, `success`, `failure`, `ignored` or `refused`.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator
 from typing import Any
@@ -166,7 +165,6 @@ class TestGenerators:
                 steps.throw(KeyboardInterrupt())
         else:
             del steps
-            gc.collect()
         assert in_flight(breaker) == ("half-open", 0)
 
     @pytest.mark.parametrize("end", ["close", "drop", "throw"])
@@ -182,7 +180,6 @@ class TestGenerators:
                 steps.throw(BoomError())
         else:
             del steps
-            gc.collect()
         state, held = in_flight(breaker)
         assert held == 0
         assert state in {"open", "half-open"}
@@ -291,7 +288,6 @@ class TestAsyncGenerators:
                     await step
             else:
                 del steps
-                gc.collect()
                 for _ in range(5):
                     await asyncio.sleep(0)
             assert in_flight(breaker) == ("half-open", 0)
@@ -310,7 +306,6 @@ class TestAsyncGenerators:
                     await steps.athrow(BoomError())
             else:
                 del steps
-                gc.collect()
                 for _ in range(5):
                     await asyncio.sleep(0)
             assert in_flight(breaker)[1] == 0
