@@ -35,7 +35,7 @@ mod _native {
     #[pymodule_export]
     use crate::queue::Queue;
     #[pymodule_export]
-    use crate::scope::Scope;
+    use crate::scope::{Done, Scope};
     #[pymodule_export]
     use crate::shared::{Ask, Circuit, SharedConfig, SharedGrant, StepSeen};
 

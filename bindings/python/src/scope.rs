@@ -8,6 +8,7 @@ use std::collections::hash_map::Entry as Place;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 
+use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use pyo3::{PyTraverseError, PyVisit, ffi, intern};
@@ -88,6 +89,22 @@ impl Scope {
         Ok(permit)
     }
 
+    /// The same for `async with`, where nothing has to be waited for: what is awaited is done already.
+    fn _scope_aenter(slf: &Bound<'_, Self>) -> PyResult<Done> {
+        Ok(Done { value: Self::__enter__(slf)?.into_any() })
+    }
+
+    /// The same for `async with`.
+    fn _scope_aexit(
+        slf: &Bound<'_, Self>,
+        kind: &Bound<'_, PyAny>,
+        error: &Bound<'_, PyAny>,
+        trace: &Bound<'_, PyAny>,
+    ) -> PyResult<Done> {
+        Self::__exit__(slf, kind, error, trace)?;
+        Ok(Done { value: slf.py().None() })
+    }
+
     fn __exit__(
         slf: &Bound<'_, Self>,
         _kind: &Bound<'_, PyAny>,
@@ -130,6 +147,31 @@ impl Scope {
     fn __clear__(&self) {
         let blocks = std::mem::take(&mut *locked(&self.blocks));
         drop(blocks);
+    }
+}
+
+/// What can be awaited, and is done: the value comes without a turn of the loop.
+#[pyclass(frozen, module = "switchgear._native")]
+pub struct Done {
+    value: Py<PyAny>,
+}
+
+#[pymethods]
+impl Done {
+    const fn __await__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    const fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        Err(PyStopIteration::new_err((self.value.clone_ref(py),)))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.value)
     }
 }
 

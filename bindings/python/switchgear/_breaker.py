@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Coroutine
-from types import CoroutineType, FrameType, TracebackType
+from collections.abc import Callable
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from switchgear._awaitable import PLAIN, must_be_awaited
 from switchgear._call import check_fn, enter_async
 from switchgear._config import checked_name
-from switchgear._entered import Entered
 from switchgear._fallback import NO_OPTIONS, CheckedCall, checked_async_call
 from switchgear._guard import guard_with, like
 from switchgear._hot import hot_coroutine_function, hot_function
 from switchgear._kind import kind_of
 from switchgear._local import ASYNC_ENTRY, LocalCircuit, PreparedPolicy
-from switchgear._native import Permit
+from switchgear._native import Scope
 from switchgear._sync_breaker import SyncBreaker
 from switchgear._types import FallbackOn, Snapshot, State
 
@@ -65,7 +63,7 @@ class CircuitBreaker(SyncBreaker):
         ```
     """
 
-    __slots__ = ("_entered", "_machine")
+    __slots__ = ("_machine",)
 
     _circuit: LocalCircuit
 
@@ -84,7 +82,6 @@ class CircuitBreaker(SyncBreaker):
         SyncBreaker.__init__(self, circuit, ASYNC_ENTRY)
         self._scope_bind(circuit.machine, circuit)
         self._machine = circuit.machine
-        self._entered: Entered[Permit] = Entered()
 
     @overload
     def execute(self, fn: Callable[[], T], *, fallback: None = None, fallback_on: FallbackOn | None = None) -> T: ...
@@ -282,15 +279,9 @@ class CircuitBreaker(SyncBreaker):
         self._circuit.hot_succeeded(epoch)
         return result
 
-    def __aenter__(self) -> Coroutine[Any, Any, Permit]:
-        """The breaker as an async context manager: as `with`, which does as well."""
-        # Here, for the frame that the block is in is the one that calls this, whoever awaits what it gives.
-        return self._enter(sys._getframe(1))
-
-    def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> Coroutine[Any, Any, None]:
-        return self._exit(sys._getframe(1), error)
+    # Nothing has to be waited for here; native, for what it costs.
+    __aenter__ = Scope._scope_aenter
+    __aexit__ = Scope._scope_aexit
 
     def get_state(self) -> State:
         """The state as callers see it: forced open reads `open`, disabled reads `closed`. Changes nothing."""
@@ -346,14 +337,6 @@ class CircuitBreaker(SyncBreaker):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}: {self.get_state()}>"
-
-    async def _enter(self, frame: FrameType) -> Permit:
-        permit = self._circuit.begin_block()
-        self._entered.enter(frame, permit)
-        return permit
-
-    async def _exit(self, frame: FrameType, error: BaseException | None) -> None:
-        self._entered.leave(frame).__exit__(None, error, None)
 
     def _guarded(self, fn: Callable[..., Any], call: CheckedCall) -> Callable[..., Any]:
         slow = guard_with(fn, call, self._ways)

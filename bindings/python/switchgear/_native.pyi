@@ -4,14 +4,16 @@ Every class is safe under threads and runs no Python code while it holds a lock.
 wrong with input is raised as the facade's own class for it (`ConfigError`, `InvalidNameError`, `InvalidTimeError`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from types import FrameType, TracebackType
-from typing import Final, Literal, TypeAlias, final
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, final
 
 from typing_extensions import Self
 
 from switchgear._circuit import SyncCircuit
 from switchgear._types import Settled
+
+_T = TypeVar("_T")
 
 SUCCESS: Final = 0
 FAILURE: Final = 1
@@ -190,6 +192,23 @@ class Scope:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> None: ...
+    def _scope_aenter(self) -> Done[Permit]:
+        """The breaker as an async context manager: as `with`, which does as well.
+
+        Raises:
+            CircuitOpenError: The circuit refused it.
+        """
+    def _scope_aexit(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> Done[None]: ...
+
+@final
+class Done(Generic[_T]):
+    """What can be awaited, and is done: the value comes without a turn of the loop."""
+
+    def __await__(self) -> Generator[Any, None, _T]: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> object: ...
 
 @final
 class SharedConfig:
