@@ -44,6 +44,14 @@ def async_store(client: Any = None, **options: Any) -> switchgear.redis.asyncio.
     return switchgear.redis.asyncio.RedisStore(AsyncCommands() if client is None else client, **options)
 
 
+def sentinel_of(module: Any) -> Any:
+    return module.Sentinel([("localhost", 1)])
+
+
+def sync_client() -> Any:
+    return redis.Redis()
+
+
 class Memcached:
     password = "s3cret"
 
@@ -60,9 +68,9 @@ WRONG: list[tuple[str, Callable[[], Any], str]] = [
     ("a class with a command", lambda: Commands, "the class Commands"),
     ("a pipeline", lambda: redis.Redis().pipeline(), "redis.client.Pipeline"),
     ("an asyncio pipeline", lambda: redis.asyncio.Redis().pipeline(), "redis.asyncio.client.Pipeline"),
-    ("a subscription", lambda: redis.Redis().pubsub(), "redis.client.PubSub"),
+    ("a subscription", lambda: sync_client().pubsub(), "redis.client.PubSub"),
     ("a pool", redis.ConnectionPool, "redis.connection.ConnectionPool"),
-    ("a sentinel", lambda: redis.sentinel.Sentinel([("localhost", 1)]), "redis.sentinel.Sentinel"),
+    ("a sentinel", lambda: sentinel_of(redis.sentinel), "redis.sentinel.Sentinel"),
 ]
 
 
@@ -86,13 +94,13 @@ ASYNC_CLIENTS: dict[str, Callable[[], Any]] = {
     "redis": redis.asyncio.Redis,
     "valkey": valkey.asyncio.Valkey,
     "cluster": lambda: redis.asyncio.RedisCluster(host="localhost"),
-    "sentinel": lambda: redis.asyncio.sentinel.Sentinel([("localhost", 1)]).master_for("m"),
+    "sentinel": lambda: sentinel_of(redis.asyncio.sentinel).master_for("m"),
     "commands": AsyncCommands,
 }
 SYNC_CLIENTS: dict[str, Callable[[], Any]] = {
     "redis": redis.Redis,
     "valkey": valkey.Valkey,
-    "sentinel": lambda: redis.sentinel.Sentinel([("localhost", 1)]).master_for("m"),
+    "sentinel": lambda: sentinel_of(redis.sentinel).master_for("m"),
     "commands": Commands,
 }
 
@@ -124,7 +132,7 @@ def test_scenario_55_a_store_of_the_wrong_kind_is_refused_by_a_breaker_that_name
 
 def test_a_client_of_replicas_is_refused() -> None:
     with pytest.raises(TypeError, match="master_for"):
-        store(redis.sentinel.Sentinel([("localhost", 1)]).slave_for("m"))
+        store(sentinel_of(redis.sentinel).slave_for("m"))
 
 
 def test_what_is_of_a_right_kind_is_taken_connected_or_not() -> None:
@@ -135,7 +143,7 @@ def test_what_is_of_a_right_kind_is_taken_connected_or_not() -> None:
         def __init__(self, inner: object) -> None:
             self._inner = inner
 
-        @property
+        @property  # type: ignore[misc]  # as proxies do it
         def __class__(self) -> Any:
             return self._inner.__class__
 
@@ -144,13 +152,13 @@ def test_what_is_of_a_right_kind_is_taken_connected_or_not() -> None:
 
     for client in (redis.Redis(), Mine(), Proxy(redis.Redis()), valkey.Valkey(), Commands()):
         assert isinstance(store(client), switchgear.redis.RedisStore)
-    for client in (
+    for other in (
         redis.asyncio.Redis(),
         valkey.asyncio.Valkey(),
         redis.asyncio.RedisCluster(host="h"),
         AsyncCommands(),
     ):
-        assert isinstance(async_store(client), switchgear.redis.asyncio.RedisStore)
+        assert isinstance(async_store(other), switchgear.redis.asyncio.RedisStore)
 
 
 OPTIONS: list[tuple[dict[str, Any], str, str]] = [
@@ -191,7 +199,12 @@ def test_prefixes_and_clocks_are_checked(make: Callable[..., Any]) -> None:
     with pytest.raises(OSError, match="no time"):
         make(clock=broken)
     reads: list[int] = []
-    make(clock=lambda: reads.append(1) or 0)
+
+    def read() -> int:
+        reads.append(1)
+        return 0
+
+    make(clock=read)
     assert reads == [1]
 
 
@@ -211,8 +224,8 @@ def test_what_is_left_out_and_none_are_the_same_and_listeners_are_checked(make: 
 
 @pytest.mark.parametrize("make", [store, async_store])
 def test_a_store_is_neither_copied_nor_pickled_and_shows_no_secret(make: Callable[..., Any]) -> None:
-    module = redis if make is store else redis.asyncio
-    made = make(module.Redis(password="s3cret"))  # type: ignore[attr-defined]  # both have it
+    module: Any = redis if make is store else redis.asyncio
+    made = make(module.Redis(password="s3cret"))
     assert "s3cret" not in repr(made)
     for copied in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(TypeError, match="make one in each process"):

@@ -50,12 +50,17 @@ def endless(**options: Any) -> dict[str, Any]:
     return {"socket_timeout": None, "socket_connect_timeout": None, **options}
 
 
+def blocking_pool(**options: Any) -> Any:
+    kind: Any = redis.BlockingConnectionPool
+    return kind(timeout=None, **options)
+
+
 CLIENTS: dict[str, Any] = {
     "redis": redis.Redis,
     "valkey": valkey.Valkey,
     "retrying": lambda **options: redis.Redis(retry=redis.retry.Retry(redis.backoff.NoBackoff(), 5), **options),
     "one connection": lambda **options: redis.Redis(single_connection_client=True, **options),
-    "blocking pool": lambda **options: redis.Redis.from_pool(redis.BlockingConnectionPool(timeout=None, **options)),
+    "blocking pool": lambda **options: redis.Redis.from_pool(blocking_pool(**options)),
     "health checks": lambda **options: redis.Redis(health_check_interval=1, **options),
     "commands": lambda **options: Tapped(redis.Redis(**options)),
 }
@@ -349,7 +354,7 @@ def test_a_client_that_raises_is_survived(error: Exception, text: str) -> None:
 
 
 def test_a_pool_without_a_free_connection_is_waited_for_no_longer_than_the_deadline(server: Server) -> None:
-    pool = redis.BlockingConnectionPool(max_connections=1, timeout=None, port=server.port)
+    pool = blocking_pool(max_connections=1, port=server.port)
     with redis.Redis.from_pool(pool) as client:
         breaker = DistributedCircuitBreaker(name(), RedisStore(client, timeout_ms=PATIENT))
         hasty = DistributedCircuitBreaker(breaker.name, RedisStore(client, timeout_ms=30))

@@ -131,7 +131,7 @@ class DistributedCircuitBreaker(Uncopied):
         self,
         fn: Callable[[], Awaitable[T]],
         *,
-        fallback: Callable[[Refusal], Awaitable[F] | F] | None,
+        fallback: Callable[[Refusal], Awaitable[F]],
         fallback_on: Literal["refusal"] | None = None,
         timeout_ms: int | None = None,
     ) -> T | F: ...
@@ -140,7 +140,25 @@ class DistributedCircuitBreaker(Uncopied):
         self,
         fn: Callable[[], Awaitable[T]],
         *,
-        fallback: Callable[[Exception], Awaitable[F] | F] | None,
+        fallback: Callable[[Refusal], F],
+        fallback_on: Literal["refusal"] | None = None,
+        timeout_ms: int | None = None,
+    ) -> T | F: ...
+    @overload
+    async def execute(
+        self,
+        fn: Callable[[], Awaitable[T]],
+        *,
+        fallback: Callable[[Exception], Awaitable[F]],
+        fallback_on: FallbackOn | None,
+        timeout_ms: int | None = None,
+    ) -> T | F: ...
+    @overload
+    async def execute(
+        self,
+        fn: Callable[[], Awaitable[T]],
+        *,
+        fallback: Callable[[Exception], F],
         fallback_on: FallbackOn | None,
         timeout_ms: int | None = None,
     ) -> T | F: ...
@@ -158,7 +176,7 @@ class DistributedCircuitBreaker(Uncopied):
         self,
         fn: Callable[[], T],
         *,
-        fallback: Callable[[Refusal], Awaitable[F] | F] | None,
+        fallback: Callable[[Refusal], F],
         fallback_on: Literal["refusal"] | None = None,
         timeout_ms: int | None = None,
     ) -> T | F: ...
@@ -167,7 +185,7 @@ class DistributedCircuitBreaker(Uncopied):
         self,
         fn: Callable[[], T],
         *,
-        fallback: Callable[[Exception], Awaitable[F] | F] | None,
+        fallback: Callable[[Exception], F],
         fallback_on: FallbackOn | None,
         timeout_ms: int | None = None,
     ) -> T | F: ...

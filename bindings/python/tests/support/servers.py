@@ -177,7 +177,10 @@ def _on_some_port(start: Callable[[int], _T]) -> _T:
 def _launch(port: int, args: Sequence[str], *, password: str | None = None, config: str | None = None) -> Server:
     directory = tempfile.mkdtemp(prefix="switchgear-redis-")
     command = [os.environ.get("REDIS_SERVER", "redis-server")]
-    if config is not None:
+    if config is None:
+        # A replica need not wait for others that might come.
+        command += ["--repl-diskless-sync-delay", "0"]
+    else:
         file = Path(directory, "server.conf")
         file.write_text(config)
         command.append(str(file))
