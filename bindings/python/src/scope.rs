@@ -95,6 +95,7 @@ impl Scope {
     }
 
     /// The same for `async with`.
+    #[pyo3(signature = (kind, error, trace, /))]
     fn _scope_aexit(
         slf: &Bound<'_, Self>,
         kind: &Bound<'_, PyAny>,
@@ -150,7 +151,7 @@ impl Scope {
     }
 }
 
-/// What can be awaited, and is done: the value comes without a turn of the loop.
+/// A coroutine that is done: its value comes without a turn of the loop.
 #[pyclass(frozen, module = "switchgear._native")]
 pub struct Done {
     value: Py<PyAny>,
@@ -166,9 +167,26 @@ impl Done {
         slf
     }
 
-    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        // The end without a value needs no exception.
+        if self.value.is_none(py) { Ok(None) } else { Err(PyStopIteration::new_err((self.value.clone_ref(py),))) }
+    }
+
+    fn send(&self, py: Python<'_>, _value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         Err(PyStopIteration::new_err((self.value.clone_ref(py),)))
     }
+
+    #[pyo3(signature = (error, _value = None, _trace = None, /))]
+    fn throw(
+        &self,
+        error: Bound<'_, PyAny>,
+        _value: Option<&Bound<'_, PyAny>>,
+        _trace: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        Err(PyErr::from_value(error))
+    }
+
+    const fn close(&self) {}
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.value)

@@ -4,16 +4,49 @@ Every class is safe under threads and runs no Python code while it holds a lock.
 wrong with input is raised as the facade's own class for it (`ConfigError`, `InvalidNameError`, `InvalidTimeError`).
 """
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from types import FrameType, TracebackType
-from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, final
+from typing import Any, Final, Literal, NoReturn, TypeAlias, TypeVar, final
 
-from typing_extensions import Self
+from typing_extensions import Self, disjoint_base
 
 from switchgear._circuit import SyncCircuit
 from switchgear._types import Settled
 
 _T = TypeVar("_T")
+
+__all__ = [
+    "FAILURE",
+    "RELEASE",
+    "SUCCESS",
+    "Ask",
+    "Circuit",
+    "Config",
+    "Denial",
+    "Done",
+    "Grant",
+    "Loudness",
+    "Machine",
+    "Members",
+    "Permit",
+    "Queue",
+    "Scope",
+    "SharedConfig",
+    "SharedGrant",
+    "Step",
+    "Transition",
+    "__version__",
+    "check_name",
+    "check_option",
+    "check_prefix",
+    "defaults",
+    "describe",
+    "error_codes",
+    "fields",
+    "http_status_counts",
+    "is_moment",
+    "without_credentials",
+]
 
 SUCCESS: Final = 0
 FAILURE: Final = 1
@@ -166,6 +199,7 @@ class Permit:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> None: ...
 
+@disjoint_base
 class Scope:
     """The `with` blocks that are under one breaker: its base class, for what `with` costs.
 
@@ -203,12 +237,15 @@ class Scope:
     ) -> Done[None]: ...
 
 @final
-class Done(Generic[_T]):
-    """What can be awaited, and is done: the value comes without a turn of the loop."""
+class Done(Coroutine[Any, Any, _T]):
+    """A coroutine that is done: its value comes without a turn of the loop."""
 
     def __await__(self) -> Generator[Any, None, _T]: ...
     def __iter__(self) -> Self: ...
     def __next__(self) -> object: ...
+    def send(self, _value: object) -> NoReturn: ...
+    def throw(self, error: Any, _value: object = None, _trace: object = None, /) -> NoReturn: ...
+    def close(self) -> None: ...
 
 @final
 class SharedConfig:
