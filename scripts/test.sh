@@ -27,7 +27,7 @@ python_lane() {
   step "ruff" $bin/ruff check
   step "ruff format" $bin/ruff format --check
   step "mypy" $bin/mypy
-  step "stubtest" $bin/stubtest --mypy-config-file pyproject.toml switchgear
+  step "stubtest" $bin/stubtest --mypy-config-file pyproject.toml switchgear._native
   step "python tests" $bin/pytest
   step "python tests, oldest Python, TZ=America/New_York" env TZ=America/New_York .cache/venv-oldest/bin/pytest
   step "python tests, newest Python, TZ=Asia/Tokyo" env TZ=Asia/Tokyo .cache/venv-newest/bin/pytest
