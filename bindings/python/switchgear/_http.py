@@ -91,7 +91,7 @@ class Call:
         if self._settled:
             return None
         self._settled = True
-        # What the store says to it is among the store's events.
+        # A clock that fails, say: settling never hides the caller's result.
         with suppress(SwitchgearError):
             return self._permit.release()
         return None

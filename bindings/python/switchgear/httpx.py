@@ -15,10 +15,9 @@ that was asked.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import switchgear
 from switchgear import _native
@@ -368,6 +367,7 @@ class _Upload:
         self.broke = False
         self._request = request
         self._stream = request.stream
+        self._stand_in: _UploadStream | None = None
 
     def __enter__(self) -> None:
         if not isinstance(self._stream, httpx.ByteStream):
@@ -377,8 +377,6 @@ class _Upload:
         # The transport may have put what it read in its place.
         if self._request.stream is self._stand_in:
             self._request.stream = self._stream
-
-    _stand_in: httpx.SyncByteStream | httpx.AsyncByteStream | None = None
 
 
 class _UploadStream(httpx.SyncByteStream, httpx.AsyncByteStream):
@@ -447,18 +445,7 @@ def _wrong_kind(adapter: str, wanted: str, transport: object) -> str:
 
 
 async def _settled(outcome: object) -> None:
-    """Waits for what a permit of a shared circuit gave; that of a local one has done its work.
-
-    In a task of its own, for the call that is settled may be one that is being cancelled.
-    """
-    if not inspect.isawaitable(outcome):
-        return
-    task = asyncio.ensure_future(outcome)
-    _settling.add(task)
-    task.add_done_callback(_settling.discard)
-    with suppress(switchgear.SwitchgearError):
-        await asyncio.shield(task)
-
-
-# The event loop itself holds its tasks weakly.
-_settling: set[asyncio.Future[Any]] = set()
+    """Waits for what a permit of a shared circuit gave, which goes on also if this is cancelled."""
+    if inspect.isawaitable(outcome):
+        with suppress(switchgear.SwitchgearError):
+            await outcome

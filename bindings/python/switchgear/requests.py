@@ -378,11 +378,10 @@ def _is_read(request: requests.PreparedRequest, response: requests.Response) -> 
 def _counts(error: BaseException) -> bool:
     """Whether an error says that the host failed."""
     if isinstance(error, requests.RequestException):
-        return isinstance(error, _COUNTED) and not isinstance(error, _REFUSALS)
+        return isinstance(error, _COUNTED)
     return isinstance(error, _COUNTED_BELOW) or is_network_error(error)
 
 
-_REFUSALS = (switchgear.CircuitOpenError, switchgear.StoreUnavailableError)
 _COUNTED = (
     requests.ConnectionError,
     requests.Timeout,

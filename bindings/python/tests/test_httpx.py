@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 from uuid import uuid4
 
+import anyio
 import httpx
 import pytest
 import redis
@@ -330,12 +331,32 @@ def test_an_answer_that_was_thrown_away_holds_no_slot(half_open: NewFlavor) -> N
         assert f.snapshot.state == "closed"
 
 
+def test_a_clock_that_breaks_hides_no_answer(flavor: NewFlavor) -> None:
+    clock = ManualClock()
+    with flavor(clock=clock) as f:
+        closed_early, read = f.open("drip/"), f.open("body/1")
+        clock.now = -1
+        f.close(closed_early)
+        assert len(f.read(read)) == 1000
+
+
 @pytest.mark.parametrize(("path", "method"), [("empty/", "GET"), ("status/204", "GET"), ("status/200", "HEAD")])
 def test_an_answer_without_a_body_is_settled_at_once(half_open: NewFlavor, path: str, method: str) -> None:
     with half_open() as f:
         response = f.open(path, method)
         assert f.snapshot.state == "closed"
         f.close(response)
+
+
+def test_an_answer_that_a_transport_further_down_has_read_is_settled_at_once() -> None:
+    clock = ManualClock()
+    transport = BreakerTransport(httpx.MockTransport(lambda _: httpx.Response(200, text="body")), clock=clock)
+    breaker = transport.group.for_key("https://example.com")
+    breaker.trip()
+    clock.now += 30_000
+    with httpx.Client(transport=transport) as client, client.stream("GET", "https://example.com") as response:
+        assert breaker.get_state() == "closed"
+        assert response.read() == b"body"
 
 
 def test_a_failing_status_is_settled_before_its_body(half_open: NewFlavor) -> None:
@@ -345,12 +366,17 @@ def test_a_failing_status_is_settled_before_its_body(half_open: NewFlavor) -> No
         assert f.read(response) == b"status 503"
 
 
+async def until(condition: Callable[[], bool]) -> None:
+    """Waits for what a thread does."""
+    while not condition():  # noqa: ASYNC110 - nobody could set an event
+        await asyncio.sleep(0.001)
+
+
 async def cancel_under_way(client: httpx.AsyncClient, server: Upstream, calls: int) -> None:
     """Cancels so many requests that the server is at."""
-    before = len(server.hits)
+    hits = len(server.hits) + calls
     tasks = [asyncio.create_task(client.get(server.url("hang/"))) for _ in range(calls)]
-    while len(server.hits) < before + calls:  # noqa: ASYNC110 - the server counts in threads of its own
-        await asyncio.sleep(0.001)
+    await until(lambda: len(server.hits) == hits)
     for task in tasks:
         task.cancel()
     for result in await asyncio.gather(*tasks, return_exceptions=True):
@@ -419,8 +445,9 @@ def test_a_refused_request_never_reaches_the_server(flavor: NewFlavor) -> None:
     with flavor(failure_threshold=2, open_duration_ms=12_300, clock=ManualClock()) as f:
         for _ in range(2):
             f.get("status/503")
+        request = f.client.build_request("GET", f.server.url("status/200?after"))
         with pytest.raises(httpx.TransportError) as raised:
-            f.get("status/200?after")
+            f.run(f.transport.handle_request(request) if f.is_sync else f.transport.handle_async_request(request))
         refusal = raised.value
         assert isinstance(refusal, CircuitOpenError)
         assert isinstance(refusal, switchgear.CircuitOpenError)
@@ -428,7 +455,10 @@ def test_a_refused_request_never_reaches_the_server(flavor: NewFlavor) -> None:
         assert refusal.circuit == f.server.origin
         assert (refusal.state, refusal.retry_after_ms, refusal.last_failure) == ("open", 12_300, "HTTP 503")
         assert refusal.headers == {"Retry-After": "13"}
-        assert refusal.request.url == f.server.url("status/200?after")
+        assert refusal.request is request
+        with pytest.raises(CircuitOpenError) as raised_by_client:
+            f.run(f.client.send(request))
+        assert raised_by_client.value.request is request
         assert str(refusal) == f"circuit `{f.server.origin}` is open, retry in 12.3 s (last failure: HTTP 503)"
         assert f.server.hits == ["/status/503"] * 2
 
@@ -658,6 +688,14 @@ def test_a_shared_circuit_of_asyncio(redis_server: Server) -> None:
             clock.now += 30_000
             await cancel_under_way(client, server, 1)
             assert (await breaker.get_snapshot()).half_open_in_flight == 0
+            # Whose scopes cancel again and again what is still awaited.
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(client.get, server.url("hang/"))
+                await until(lambda: len(server.hits) == 3)
+                tasks.cancel_scope.cancel()
+            # What could not be awaited any more goes on by itself.
+            while (await breaker.get_snapshot()).half_open_in_flight:
+                pass
             async with client.stream("GET", server.url("drip/")):
                 assert (await breaker.get_snapshot()).half_open_in_flight == 1
             assert (await breaker.get_snapshot()).half_open_in_flight == 0
