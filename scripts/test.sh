@@ -29,9 +29,9 @@ python_lane() {
   step "mypy" $bin/mypy
   step "stubtest" $bin/stubtest --mypy-config-file pyproject.toml switchgear._native
   step "python tests" $bin/pytest
-  step "python tests, oldest Python, TZ=America/New_York" env TZ=America/New_York .cache/venv-oldest/bin/pytest
-  step "python tests, newest Python, TZ=Asia/Tokyo" env TZ=Asia/Tokyo .cache/venv-newest/bin/pytest
-  step "python tests, each in four threads" $bin/pytest --parallel-threads=4
+  step "python tests, oldest Python, TZ=America/New_York" env TZ=America/New_York .cache/venv-oldest/bin/pytest -m 'not once'
+  step "python tests, newest Python, TZ=Asia/Tokyo" env TZ=Asia/Tokyo .cache/venv-newest/bin/pytest -m 'not once'
+  step "python tests, each in four threads" $bin/pytest -m 'not once' --parallel-threads=4
   step "python package" $bin/pytest tests/pack
 }
 

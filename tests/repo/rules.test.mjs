@@ -112,7 +112,10 @@ test("each lint exception carries its reason", () => {
   const python = files.filter((file) => /\.pyi?$/.test(file));
   none(grep(/# noqa(?!: [A-Z]+\d+(?:, ?[A-Z]+\d+)* - \S)/, python), "write `# noqa: CODE - reason`");
   none(grep(/# type: ignore\[[\w, -]+\](?! {2}# \S)/, python), "write `# type: ignore[code]  # reason`");
-  none(grep(/thread_unsafe(?!\(reason=.|\($|_)/, python), 'write `@pytest.mark.thread_unsafe(reason="...")`');
+  none(
+    grep(/\bmark\.(?:thread_unsafe|once)\b(?!\(reason=.|\($)/, python),
+    'write `@pytest.mark.thread_unsafe(reason="...")`',
+  );
 });
 
 test("core and lua forbid unsafe code and link no std", () => {
