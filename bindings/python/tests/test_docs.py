@@ -23,7 +23,10 @@ from support.examples import Example, examples_in
 from support.servers import Server, start_server
 from support.web import WebServer
 
-pytestmark = pytest.mark.thread_unsafe(reason="each example is a process of its own: four at once prove no more")
+pytestmark = [
+    pytest.mark.once(reason="each example is a process of its own, and what it shows has suites of its own"),
+    pytest.mark.thread_unsafe(reason="each example is a process of its own: four at once prove no more"),
+]
 
 ROOT = Path(__file__).parents[3]
 

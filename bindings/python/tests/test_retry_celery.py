@@ -28,7 +28,10 @@ from support.web import WebServer
 from switchgear import CircuitOpenError
 from switchgear.redis import DistributedCircuitBreaker, RedisStore
 
-pytestmark = pytest.mark.thread_unsafe(reason="each test has a worker with its own processes and signals")
+pytestmark = [
+    pytest.mark.once(reason="each test has a worker with its own processes, which take seconds to come and go"),
+    pytest.mark.thread_unsafe(reason="each test has a worker with its own processes and signals"),
+]
 
 GUIDE = Path(__file__).parents[3] / "docs/python.md"
 POLICY = "failure_threshold=5, open_duration_ms=30_000"
