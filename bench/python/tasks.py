@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 HOUR_S = 3600
@@ -74,13 +75,11 @@ def interlock(**options: Any) -> Any:
 
 
 def executed(breaker: Any) -> SyncCall:
-    execute = breaker.execute
-    return lambda: execute(healthy)
+    return partial(breaker.execute, healthy)
 
 
 def executed_async(breaker: Any) -> AsyncCall:
-    execute = breaker.execute_async
-    return lambda: execute(healthy_async)
+    return partial(breaker.execute_async, healthy_async)
 
 
 def entered(breaker: Any) -> SyncCall:
