@@ -257,9 +257,9 @@ def shared(store: RedisStore) -> DistributedCircuitBreaker:
     return DistributedCircuitBreaker("billing", store)
 
 
-charge("1")  # type: ignore[arg-type]
-wrong: str = breaker.execute(lambda: 42)  # type: ignore[assignment]
-CircuitBreaker("billing", failure_treshold=3)  # type: ignore[call-arg]
+charge("1")  # type: ignore[arg-type]  # wrong on purpose
+wrong: str = breaker.execute(lambda: 42)  # type: ignore[assignment]  # wrong on purpose
+CircuitBreaker("billing", failure_treshold=3)  # type: ignore[call-arg]  # wrong on purpose
 """
 
 

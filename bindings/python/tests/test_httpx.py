@@ -75,7 +75,8 @@ class Flavor:
 
     @property
     def snapshot(self) -> Snapshot:
-        return self.transport.group.for_key(self.server.origin).get_snapshot()  # type: ignore[no-any-return]
+        seen: Snapshot = self.transport.group.for_key(self.server.origin).get_snapshot()
+        return seen
 
     @property
     def failures(self) -> int:
@@ -581,9 +582,9 @@ def test_options_that_fit_no_transport_are_refused(transport: Any) -> None:
 
 def test_what_is_no_transport_or_no_group_is_refused() -> None:
     with pytest.raises(TypeError, match=r"`transport` of BreakerTransport must be an httpx\.BaseTransport"):
-        BreakerTransport(httpx.AsyncHTTPTransport())  # type: ignore[arg-type]
+        BreakerTransport(httpx.AsyncHTTPTransport())  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(TypeError, match=r"`transport` of AsyncBreakerTransport must be an httpx\.AsyncBaseTransport"):
-        AsyncBreakerTransport(httpx.HTTPTransport())  # type: ignore[arg-type]
+        AsyncBreakerTransport(httpx.HTTPTransport())  # type: ignore[arg-type]  # wrong on purpose
     groups: list[Any] = [{}, CircuitBreakerGroup]
     for group in groups:
         with pytest.raises(
@@ -712,11 +713,11 @@ def test_a_group_of_the_other_kind_is_refused_with_the_name_of_the_right_one(red
     with redis.Redis(port=redis_server.port) as connection:
         blocking = switchgear.redis.DistributedCircuitBreakerGroup("web", switchgear.redis.RedisStore(connection))
         with pytest.raises(TypeError, match=r"AsyncBreakerTransport takes a switchgear\.redis\.asyncio\.Distributed"):
-            AsyncBreakerTransport(group=blocking)  # type: ignore[arg-type]
+            AsyncBreakerTransport(group=blocking)  # type: ignore[arg-type]  # wrong on purpose
     store = switchgear.redis.asyncio.RedisStore(redis.asyncio.Redis(port=redis_server.port))
     awaited = switchgear.redis.asyncio.DistributedCircuitBreakerGroup("web", store)
     with pytest.raises(TypeError, match=r"BreakerTransport takes a switchgear\.redis\.Distributed"):
-        BreakerTransport(group=awaited)  # type: ignore[arg-type]
+        BreakerTransport(group=awaited)  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_a_store_that_does_not_answer_refuses_under_fail_closed() -> None:

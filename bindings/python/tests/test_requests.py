@@ -50,7 +50,8 @@ class Rig:
 
     @property
     def snapshot(self) -> Snapshot:
-        return self.breaker.get_snapshot()  # type: ignore[no-any-return]
+        seen: Snapshot = self.breaker.get_snapshot()
+        return seen
 
     @property
     def failures(self) -> int:
@@ -582,9 +583,9 @@ def test_options_that_fit_no_adapter_are_refused() -> None:
     with pytest.raises(ConfigError, match="failure_threshold"):
         BreakerAdapter(failure_threshold=0)
     with pytest.raises(TypeError, match=r"`adapter` of BreakerAdapter must be a requests\.adapters\.BaseAdapter"):
-        BreakerAdapter(requests.Session())  # type: ignore[arg-type]
+        BreakerAdapter(requests.Session())  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(TypeError, match="`group` must be a CircuitBreakerGroup"):
-        BreakerAdapter(group={})  # type: ignore[arg-type]
+        BreakerAdapter(group={})  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_closing_passes_through() -> None:
@@ -656,7 +657,7 @@ def test_a_group_of_the_other_kind_is_refused_with_the_name_of_the_right_one(red
     store = switchgear.redis.asyncio.RedisStore(redis.asyncio.Redis(port=redis_server.port))
     awaited = switchgear.redis.asyncio.DistributedCircuitBreakerGroup("web", store)
     with pytest.raises(TypeError, match=r"BreakerAdapter takes a switchgear\.redis\.Distributed"):
-        BreakerAdapter(group=awaited)  # type: ignore[arg-type]
+        BreakerAdapter(group=awaited)  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_a_store_that_does_not_answer_refuses_under_fail_closed() -> None:

@@ -2,7 +2,8 @@
 
 No server outlives its starter: each runs under a small shell that holds the read end of a pipe whose only write end is
 in this process. However this process ends, SIGKILL included, the pipe closes, and the shell kills the server and
-removes its folder. `REDIS_SERVER` names another binary, for example `valkey-server`. For Node: `tests/support/servers.mjs`.
+removes its folder. `REDIS_SERVER` names another binary, for example `valkey-server`. The like for Node is
+`tests/support/servers.mjs`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import IO, TypeVar
@@ -120,7 +122,7 @@ def start_cluster(masters: int = 3) -> Cluster:
         create = ["redis-cli", "--cluster", "create", *addresses, "--cluster-replicas", "0", "--cluster-yes"]
         subprocess.run(create, check=True, capture_output=True)
         for node in nodes:
-            wait_until(lambda node=node: "cluster_state:ok" in node.cli("cluster", "info"))  # type: ignore[misc]
+            wait_until(partial(_has_all_slots, node))
     except BaseException:
         for node in nodes:
             node.stop()
@@ -163,6 +165,10 @@ _GUARDIAN = """
 
 class _PortTakenError(Exception):
     pass
+
+
+def _has_all_slots(node: Server) -> bool:
+    return "cluster_state:ok" in node.cli("cluster", "info")
 
 
 def _on_some_port(start: Callable[[int], _T]) -> _T:
