@@ -276,7 +276,8 @@ class CircuitBreaker(SyncBreaker):
             check_fn(fn)
             self._circuit.hot_raised(epoch, error)
             raise
-        self._circuit.hot_succeeded(epoch)
+        if self._machine.hot is None:
+            self._circuit.hot_succeeded(epoch)
         return result
 
     # Nothing has to be waited for here; native, for what it costs.
