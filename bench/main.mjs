@@ -19,9 +19,10 @@ for (const [part, measured] of Object.entries(PARTS)) {
 }
 
 console.log("\nTargets");
+const width = Math.max(...targets.map(([what]) => what.length));
 for (const [what, got, most] of targets) {
   const verdict = got <= most ? "met   " : "MISSED";
-  console.log(`  ${verdict}  ${what.padEnd(36)} ${got.toFixed(2).padStart(6)}   at most ${most.toFixed(2)}`);
+  console.log(`  ${verdict}  ${what.padEnd(width)} ${got.toFixed(2).padStart(6)}   at most ${most.toFixed(2)}`);
 }
 process.exitCode = targets.every(([, got, most]) => got <= most) ? 0 : 1;
 
@@ -66,7 +67,7 @@ async function python() {
 function halfOfTheFastest(times, name) {
   const others = [...times.keys()].filter((other) => !/^(?:switchgear|bare)/.test(other));
   const [fastest] = others.sort((a, b) => median(times.get(a)) - median(times.get(b)));
-  return [`${name.replace("switchgear, ", "")} / ${fastest}`, ratio(times, name, fastest), 1 / 2];
+  return [`Python: ${name.replace("switchgear, ", "")} / ${fastest}`, ratio(times, name, fastest), 1 / 2];
 }
 
 /** Prints the median time of one call per task, and its ratio to `base`. */

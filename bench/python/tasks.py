@@ -182,7 +182,7 @@ DECORATED: dict[str, Task] = {
 # That of circuitbreaker counts, but it lets every call through, also while the circuit is open.
 ENTERED: dict[str, Task] = {
     "switchgear, with": lambda: entered(switchgear()),
-    "circuitbreaker 2, with (refuses none)": lambda: entered(circuitbreaker()),
+    "circuitbreaker 2, with, refuses none": lambda: entered(circuitbreaker()),
     "purgatory 3, with": lambda: entered(purgatory().get_breaker("bench")),
     "pybreaker 1, with": entered_pybreaker,
     "interlock-cb 2, with": lambda: entered(interlock()),
