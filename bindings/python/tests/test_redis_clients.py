@@ -62,6 +62,7 @@ def test_scenario_54_each_way_to_read_replies_gives_the_same_answers(
     assert life.everything(LIBRARIES[library], *places(name)) >= 2 * len(life.NAMES) * len(life.OPTIONS)
 
 
+@pytest.mark.once(reason="other interpreters have the same clients, and there are many")
 @pytest.mark.thread_unsafe(reason="one pass through all clients is as much as a suite has time for")
 @pytest.mark.parametrize("name", ["single", "sentinel", "cluster"])
 @pytest.mark.parametrize("version", ["redis-5", "redis-6", "redis-7", "hiredis-3"])

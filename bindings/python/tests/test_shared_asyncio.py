@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import gc
 import inspect
 import socket
+import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -293,8 +295,15 @@ def test_scenario_14_a_probe_that_is_cancelled_frees_its_slot_for_the_next_call(
 def test_scenario_25_calls_that_are_cancelled_count_nowhere(redis_server: Server) -> None:
     async def test(here: Place) -> None:
         breaker = here.breaker(failure_threshold=1)
-        tasks = [asyncio.create_task(breaker.execute(hang)) for _ in range(32)]
-        await asyncio.sleep(0.05)
+        inside = asyncio.Semaphore(0)
+
+        async def body() -> None:
+            inside.release()
+            await hang()
+
+        tasks = [asyncio.create_task(breaker.execute(body)) for _ in range(32)]
+        for _ in tasks:
+            await inside.acquire()
         for task in tasks:
             task.cancel()
         for result in await asyncio.gather(*tasks, return_exceptions=True):
@@ -424,6 +433,63 @@ def test_a_caller_who_is_cancelled_while_its_failure_is_told_takes_nothing_back(
         assert await breaker.get_state() == "open"
 
     at(redis_server, test)
+
+
+@pytest.mark.parametrize("moment", ["running", "admitted", "settling"])
+def test_a_slot_is_free_although_the_event_loop_ends_with_the_cancelled_call(redis_server: Server, moment: str) -> None:
+    """As Ctrl-C does it, or a server that shuts down: what nobody waits for is cancelled, too."""
+    circuit = name()
+    clock = ManualClock()
+
+    async def trip() -> None:
+        async with place(redis_server) as here:
+            here.clock = clock
+            await here.breaker(circuit=circuit).trip()
+
+    async def main() -> None:
+        client = redis.asyncio.Redis(port=redis_server.port)
+        inside = asyncio.Event()
+
+        async def slow(args: list[str], through: Any) -> Any:
+            reply = await through(args)
+            granted = isinstance(reply, list) and reply[0] == 2
+            if (moment == "admitted" and granted) or (moment == "settling" and inside.is_set()):
+                inside.set()
+                await asyncio.sleep(0.02)
+            return reply
+
+        async def body() -> None:
+            inside.set()
+            await hang()
+
+        store = RedisStore(AsyncTapped(client, slow), clock=clock, timeout_ms=PATIENT)
+        breaker = DistributedCircuitBreaker(circuit, store, open_duration_ms=1000)
+        task = asyncio.create_task(breaker.execute(body))
+        await inside.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        if moment == "settling":
+            # The release is under way when all is cancelled.
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        # Not closed, as in a program that ends: that would wait.
+        left.append(client)
+
+    async def look() -> int:
+        async with place(redis_server) as here:
+            here.clock = clock
+            return await in_flight(here.breaker(circuit=circuit))
+
+    left: list[Any] = []
+    asyncio.run(trip())
+    clock.now += 1000
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        asyncio.run(main())
+        left.clear()
+        gc.collect()
+    assert asyncio.run(look()) == 0
 
 
 def test_a_timeout_counts_and_a_cancellation_that_meets_it_does_not(redis_server: Server) -> None:

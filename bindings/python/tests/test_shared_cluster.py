@@ -20,7 +20,10 @@ from switchgear.redis import DistributedCircuitBreaker, RedisStore
 from switchgear.redis.asyncio import DistributedCircuitBreaker as AsyncBreaker
 from switchgear.redis.asyncio import RedisStore as AsyncStore
 
-pytestmark = pytest.mark.thread_unsafe(reason="the tests move slots of one cluster, and end its nodes")
+pytestmark = [
+    pytest.mark.thread_unsafe(reason="the tests move slots of one cluster, and end its nodes"),
+    pytest.mark.once(reason="a cluster takes its time, and the interpreter makes no difference to it"),
+]
 
 
 @pytest.fixture(scope="module")

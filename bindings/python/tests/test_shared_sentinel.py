@@ -16,7 +16,10 @@ from switchgear.redis import DistributedCircuitBreaker, RedisStore
 from switchgear.redis.asyncio import DistributedCircuitBreaker as AsyncBreaker
 from switchgear.redis.asyncio import RedisStore as AsyncStore
 
-pytestmark = pytest.mark.thread_unsafe(reason="the tests move the master of one sentinel")
+pytestmark = [
+    pytest.mark.thread_unsafe(reason="the tests move the master of one sentinel"),
+    pytest.mark.once(reason="a failover takes its time, and the interpreter makes no difference to it"),
+]
 
 
 @pytest.fixture

@@ -118,14 +118,14 @@ class AwaitingCircuit(Told):
         talk, ask = self._asking.engine.admit()
         # A slot that a cancelled call of this process is giving back is free for this one.
         ahead = [task for task in self._settling if task.get_loop() is asyncio.get_running_loop()]
-        answer = await self._line.converse(talk, ask, ahead)
+        answer = await self._line.converse(talk, ask, ahead=ahead)
         return answer if isinstance(answer, SharedGrant) else self._asking.refusal(answer)
 
     def _told_to_store(self, talk: Talk, ask: Ask, ending: Ending) -> asyncio.Task[Settled] | None:
         """Tells the store of an ending, in a task of its own: a caller who is cancelled takes nothing back."""
 
         async def tell() -> Settled:
-            answer = await self._line.converse(talk, ask)
+            answer = await self._line.converse(talk, ask, insists=True)
             self.tell(ending)
             return "applied" if answer == "applied" else "stale"
 
