@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Every check of the project, from a fresh clone on. Two lanes, as there are two cores: cargo's and then Python's, and Node's.
-# The first step that fails stops both, and is named with its whole output.
+# Every check of the project, from a fresh clone on. Three lanes for two cores, as tests wait for servers now and then.
+# The first step that fails stops all, and is named with its whole output.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
 cd "$ROOT"
 rm -f "$LOGS"/*.log
+BIN=.cache/venv/bin
 
-rust_lane() {
+rust_checks() {
   step "rustfmt" cargo fmt --all --check
   step "clippy" cargo clippy --workspace --all-targets --all-features -- -D warnings
   step "clippy, core without features" cargo clippy -p switchgear-core --all-targets -- -D warnings
@@ -19,25 +20,25 @@ rust_lane() {
   step "cargo package" cargo package -p switchgear-core -p switchgear-lua --allow-dirty --offline
 }
 
-# The suite runs on the usual Python, on the oldest and on the newest of this machine (each in another time zone, as neither may
-# matter), and with each test in several threads at once.
 python_lane() {
-  local bin=.cache/venv/bin
-  scripts/build-python.sh
-  step "ruff" $bin/ruff check
-  step "ruff format" $bin/ruff format --check
-  step "mypy" $bin/mypy
-  step "stubtest" $bin/stubtest --mypy-config-file pyproject.toml switchgear._native
-  step "python tests" $bin/pytest
-  step "python tests, oldest Python, TZ=America/New_York" env TZ=America/New_York .cache/venv-oldest/bin/pytest -m 'not once'
-  step "python tests, newest Python, TZ=Asia/Tokyo" env TZ=Asia/Tokyo .cache/venv-newest/bin/pytest -m 'not once'
-  step "python tests, each in four threads" $bin/pytest -m 'not once' --parallel-threads=4
-  step "python package" $bin/pytest tests/pack
+  step "ruff" $BIN/ruff check
+  step "ruff format" $BIN/ruff format --check
+  step "mypy" $BIN/mypy
+  step "stubtest" $BIN/stubtest --mypy-config-file pyproject.toml switchgear._native
+  step "python tests" $BIN/pytest
+  step "python tests, each in four threads" $BIN/pytest -m 'not once' --parallel-threads=4
+  step "python package" $BIN/pytest tests/pack
 }
 
-cargo_and_python_lane() {
-  rust_lane
-  python_lane
+# Neither another Python nor another time zone may matter, so one run shows both.
+other_pythons() {
+  step "python tests, oldest Python, TZ=America/New_York" env TZ=America/New_York .cache/venv-oldest/bin/pytest -m 'not once'
+  step "python tests, newest Python, TZ=Asia/Tokyo" env TZ=Asia/Tokyo .cache/venv-newest/bin/pytest -m 'not once'
+}
+
+rust_lane() {
+  rust_checks
+  other_pythons
 }
 
 node_lane() {
@@ -52,11 +53,21 @@ node_lane() {
   step "typescript docs" npm run --silent docs
 }
 
+# By process id.
+declare -A RUNNING=()
+
 # Starts a lane in a process group of its own, so that it can be ended with all it started.
 lane() {
   set -m
   "$1" &
   set +m
+  RUNNING[$!]=$1
+}
+
+stop_lanes() {
+  local pid
+  for pid in "${!RUNNING[@]}"; do kill -- "-$pid" 2>/dev/null || true; done
+  wait 2>/dev/null || true
 }
 
 finish() {
@@ -66,26 +77,19 @@ finish() {
   exit "$status"
 }
 
-stop_lanes() {
-  kill -- -"$rust" -"$node" 2>/dev/null || true
-  wait 2>/dev/null || true
-  finish 1
-}
-
 scripts/setup.sh
 scripts/python.sh all
 need cargo-nextest "cargo install cargo-nextest"
+scripts/build-python.sh # two lanes need it
 
-lane cargo_and_python_lane
-rust=$!
+trap stop_lanes EXIT
+lane rust_lane
 lane node_lane
-node=$!
-trap 'kill -- -$rust -$node 2>/dev/null || true' EXIT
-
-# Whichever lane ends first, then the other.
-wait -n -p first "$rust" "$node" || stop_lanes
-[ "$first" = "$rust" ] && second=$node || second=$rust
-wait "$second" || stop_lanes
+lane python_lane
+while [ "${#RUNNING[@]}" -gt 0 ]; do
+  wait -n -p ended "${!RUNNING[@]}" || { stop_lanes; finish 1; }
+  unset "RUNNING[$ended]"
+done
 step "vectors" scripts/vectors.sh || finish 1
 step "runners of the vectors" node --test --test-reporter=spec tests/runners/ || finish 1
 finish 0
