@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
 use switchgear_core::config::HostOption;
 use switchgear_core::{
-    Admission, CircuitBreaker, ConfigError, Decision, Hints, Millis, Naming, Outcome, Permit, Settlement, State,
-    Transition,
+    Admission, CircuitBreaker, ConfigError, Decision, Hints, Millis, Naming, Outcome, Permit, Settled, Settlement,
+    State, Transition,
 };
 
 use crate::config::Config;
@@ -45,10 +45,34 @@ impl Loudness {
 #[pyclass(frozen, module = "switchgear._native")]
 pub struct Grant {
     permit: Permit,
+    /// The circuit that gets the slot back if nobody settles this: an exception can come between any two steps of Python, and
+    /// a signal handler's or a stack overflow's need not leave the time to settle.
+    core: Arc<Core>,
+    /// Whether it is settled, or in the hands of somebody who may settle without it.
+    is_looked_after: AtomicBool,
+}
+
+impl Grant {
+    /// From here on it gives nothing back by itself.
+    pub(crate) fn look_after(&self) {
+        self.is_looked_after.store(true, Ordering::SeqCst);
+    }
+}
+
+impl Drop for Grant {
+    fn drop(&mut self) {
+        if matches!(self.permit, Permit::Probe { .. }) && !self.is_looked_after.load(Ordering::SeqCst) {
+            self.core.give_back(self.permit);
+        }
+    }
 }
 
 #[pymethods]
 impl Grant {
+    fn keep(&self) {
+        self.look_after();
+    }
+
     #[getter]
     const fn is_probe(&self) -> bool {
         matches!(self.permit, Permit::Probe { .. })
@@ -135,20 +159,27 @@ pub enum Admitted {
 /// One circuit.
 #[pyclass(frozen, module = "switchgear._native")]
 pub struct Machine {
+    core: Arc<Core>,
+    loudness: Loudness,
+    is_plain: bool,
+    success_ignored: bool,
+}
+
+/// What its grants hold on to.
+struct Core {
     inner: Mutex<Inner>,
     /// The epoch of the closed permit that every call gets unasked and whose success changes nothing; [`NOT_HOT`] if none.
     /// Written under the lock, so that after an operation nobody reads what was true before it.
     hot: AtomicU64,
     has_transitions: AtomicBool,
-    loudness: Loudness,
-    is_plain: bool,
-    success_ignored: bool,
 }
 
 struct Inner {
     breaker: CircuitBreaker,
     /// In the order in which they happened, whichever thread comes to tell them.
     transitions: VecDeque<Transition>,
+    /// The time of the last operation, which is the time for what comes without one.
+    last: Millis,
 }
 
 const NOT_HOT: u64 = u64::MAX;
@@ -158,13 +189,16 @@ impl Machine {
     #[new]
     fn new(config: &Config, loudness: &Loudness, plain: bool) -> Self {
         let breaker = CircuitBreaker::new(config.inner.clone());
-        Self {
+        let core = Core {
             hot: AtomicU64::new(hot_epoch(breaker.hints())),
             has_transitions: AtomicBool::new(false),
+            inner: Mutex::new(Inner { breaker, transitions: VecDeque::new(), last: Millis::default() }),
+        };
+        Self {
+            core: Arc::new(core),
             loudness: loudness.clone(),
             is_plain: plain,
             success_ignored: config.inner.trip_on().ignores_successes(),
-            inner: Mutex::new(Inner { breaker, transitions: VecDeque::new() }),
         }
     }
 
@@ -173,7 +207,7 @@ impl Machine {
         if !self.is_plain || self.loudness.count() > 0 {
             return None;
         }
-        Some(self.hot.load(Ordering::SeqCst)).filter(|&epoch| epoch != NOT_HOT)
+        Some(self.core.hot.load(Ordering::SeqCst)).filter(|&epoch| epoch != NOT_HOT)
     }
 
     #[getter]
@@ -182,100 +216,108 @@ impl Machine {
     }
 
     fn admit(&self, now: Moment) -> Admitted {
-        let mut inner = locked(&self.inner);
-        let Admission { decision, transition } = inner.breaker.can_request(now.0);
-        self.note(&mut inner, transition);
-        drop(inner);
+        let decision = self.core.operate(now.0, |breaker| {
+            let Admission { decision, transition } = breaker.can_request(now.0);
+            (decision, transition)
+        });
         match decision {
-            Decision::Allowed(permit) => Admitted::Granted(Grant { permit }),
+            Decision::Allowed(permit) => {
+                Admitted::Granted(Grant { permit, core: self.core.clone(), is_looked_after: AtomicBool::new(false) })
+            }
             Decision::Refused { state, retry_after } => Admitted::Denied(Denial::new(state, retry_after)),
         }
     }
 
     #[pyo3(signature = (now, grant, outcome))]
     fn settle(&self, now: Moment, grant: Option<&Grant>, outcome: u32) -> PyResult<bool> {
-        Ok(self.settled(now.0, grant.map(|grant| grant.permit), outcome_of(outcome)?))
+        let outcome = outcome_of(outcome)?;
+        if let Some(grant) = grant {
+            grant.look_after();
+        }
+        Ok(self.core.settled(now.0, grant.map(|grant| grant.permit), outcome))
     }
 
     fn settle_closed(&self, now: Moment, epoch: u64, outcome: u32) -> PyResult<bool> {
-        Ok(self.settled(now.0, Some(Permit::Closed { epoch }), outcome_of(outcome)?))
+        Ok(self.core.settled(now.0, Some(Permit::Closed { epoch }), outcome_of(outcome)?))
     }
 
     #[getter]
     fn has_transitions(&self) -> bool {
-        self.has_transitions.load(Ordering::SeqCst)
+        self.core.has_transitions.load(Ordering::SeqCst)
     }
 
     fn take_transitions(&self) -> Vec<TransitionSeen> {
-        let mut inner = locked(&self.inner);
+        let mut inner = locked(&self.core.inner);
         let taken = std::mem::take(&mut inner.transitions);
-        self.has_transitions.store(false, Ordering::SeqCst);
+        self.core.has_transitions.store(false, Ordering::SeqCst);
         drop(inner);
         taken.into_iter().map(TransitionSeen::from).collect()
     }
 
     fn retry_after_ms(&self, now: Moment) -> Option<u64> {
-        locked(&self.inner).breaker.retry_after(now.0)
+        locked(&self.core.inner).breaker.retry_after(now.0)
     }
 
     fn state(&self) -> &'static str {
-        locked(&self.inner).breaker.state().as_str()
+        locked(&self.core.inner).breaker.state().as_str()
     }
 
     fn snapshot(&self, now: Moment) -> SnapshotSeen {
-        let snapshot = locked(&self.inner).breaker.snapshot(now.0);
+        let snapshot = locked(&self.core.inner).breaker.snapshot(now.0);
         snapshot_seen(snapshot)
     }
 
     fn reset(&self, now: Moment) {
-        self.controlled(|breaker| breaker.reset(now.0));
+        self.core.operate(now.0, |breaker| ((), breaker.reset(now.0)));
     }
 
     #[pyo3(signature = (now, for_ms = None))]
     fn trip(&self, py: Python<'_>, now: Moment, for_ms: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let for_ms = checked_for_ms(for_ms).map_err(|error| error.raise(py))?;
-        let mut inner = locked(&self.inner);
-        let tripped = inner.breaker.trip(now.0, for_ms);
-        if let Ok(transition) = &tripped {
-            self.note(&mut inner, *transition);
-        }
-        drop(inner);
-        tripped.map(drop).map_err(|error| error.raise(py))
+        let tripped = self.core.operate(now.0, |breaker| match breaker.trip(now.0, for_ms) {
+            Ok(transition) => (Ok(()), transition),
+            Err(error) => (Err(error), None),
+        });
+        tripped.map_err(|error| error.raise(py))
     }
 
     fn force_open(&self, now: Moment) {
-        self.controlled(|breaker| breaker.force_open(now.0));
+        self.core.operate(now.0, |breaker| ((), breaker.force_open(now.0)));
     }
 
     fn disable(&self, now: Moment) {
-        self.controlled(|breaker| breaker.disable(now.0));
+        self.core.operate(now.0, |breaker| ((), breaker.disable(now.0)));
     }
 }
 
-impl Machine {
+impl Core {
     fn settled(&self, now: Millis, permit: Option<Permit>, outcome: Outcome) -> bool {
-        let mut inner = locked(&self.inner);
-        let settled = inner.breaker.settle(now, permit, outcome);
-        self.note(&mut inner, settled.transition);
-        match settled.status {
+        let status = self.operate(now, |breaker| {
+            let Settled { status, transition } = breaker.settle(now, permit, outcome);
+            (status, transition)
+        });
+        match status {
             Settlement::Applied => true,
             Settlement::Stale => false,
         }
     }
 
-    fn controlled(&self, operation: impl FnOnce(&mut CircuitBreaker) -> Option<Transition>) {
-        let mut inner = locked(&self.inner);
-        let transition = operation(&mut inner.breaker);
-        self.note(&mut inner, transition);
+    fn give_back(&self, permit: Permit) {
+        let last = locked(&self.inner).last;
+        self.settled(last, Some(permit), Outcome::Release);
     }
 
-    /// What every operation ends with, still under the lock.
-    fn note(&self, inner: &mut MutexGuard<'_, Inner>, transition: Option<Transition>) {
+    /// What every operation ends with is done under its lock.
+    fn operate<T>(&self, now: Millis, operation: impl FnOnce(&mut CircuitBreaker) -> (T, Option<Transition>)) -> T {
+        let mut inner = locked(&self.inner);
+        let (answer, transition) = operation(&mut inner.breaker);
+        inner.last = now;
         self.hot.store(hot_epoch(inner.breaker.hints()), Ordering::SeqCst);
         if let Some(transition) = transition {
             inner.transitions.push_back(transition);
             self.has_transitions.store(true, Ordering::SeqCst);
         }
+        answer
     }
 }
 

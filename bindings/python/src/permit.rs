@@ -9,6 +9,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 use pyo3::{PyTraverseError, PyVisit};
 
+use crate::breaker::Grant;
+
 /// The right to one call. It settles once; a second settlement does nothing and answers "duplicate".
 ///
 /// It is a context manager, too: what is not settled by the end of the block is a success, or what the exception says.
@@ -21,8 +23,8 @@ pub struct Permit {
     #[pyo3(get)]
     probe: bool,
     is_settled: AtomicBool,
-    /// When its block began, in milliseconds; `None` if nobody measures.
-    begun: OnceLock<Option<i64>>,
+    /// When its block began, as the clock said; none if nobody measures.
+    begun: OnceLock<Option<Py<PyAny>>>,
 }
 
 /// What the circuit gave.
@@ -66,12 +68,21 @@ impl Permit {
         self.settle(py, intern!(py, "ignored"), None)
     }
 
+    /// Hands it out: what is dropped from now on keeps its slot, for it may be settled without.
+    fn _keep(&self, py: Python<'_>) {
+        if let Granted::Given(grant) = &self.granted
+            && let Ok(grant) = grant.bind(py).cast::<Grant>()
+        {
+            grant.get().look_after();
+        }
+    }
+
     fn __enter__<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
         let permit = slf.get();
         if permit.begun.get().is_none() {
-            let begun = permit.home.bind(slf.py()).call_method0(intern!(slf.py(), "begin"))?.extract()?;
+            let begun = permit.home.bind(slf.py()).call_method0(intern!(slf.py(), "begin"))?;
             // If another thread was first, its block began first.
-            let _ = permit.begun.set(begun);
+            let _ = permit.begun.set((!begun.is_none()).then(|| begun.unbind()));
         }
         Ok(slf)
     }
@@ -97,6 +108,9 @@ impl Permit {
         if let Granted::Given(grant) = &self.granted {
             visit.call(grant)?;
         }
+        if let Some(Some(begun)) = self.begun.get() {
+            visit.call(begun)?;
+        }
         visit.call(&self.home)
     }
 }
@@ -120,7 +134,7 @@ impl Permit {
     /// Ends the block that runs under it.
     pub(crate) fn leave(&self, py: Python<'_>, error: &Bound<'_, PyAny>) -> PyResult<()> {
         if self.take() {
-            let begun = self.begun.get().copied().flatten();
+            let begun = self.begun.get().and_then(Option::as_ref).map(|begun| begun.clone_ref(py));
             self.home.bind(py).call_method1(intern!(py, "leave_block"), (self.grant(py)?, begun, error))?;
         }
         Ok(())

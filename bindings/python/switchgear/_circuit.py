@@ -86,6 +86,12 @@ class SyncCircuit(Told):
         return partial(self.settle_block, grant)
 
     def acquire(self) -> Permit:
+        """The permit of one call, for whoever may settle without it. Raises the refusal."""
+        permit = self.permit()
+        permit._keep()
+        return permit
+
+    def permit(self) -> Permit:
         """The permit of one call. Raises the refusal."""
         grant = self.ask()
         if not isinstance(grant, Exception):
@@ -99,7 +105,7 @@ class SyncCircuit(Told):
 
     def begin_block(self) -> Permit:
         """The permit of a call that begins now, and is a block. Raises the refusal."""
-        return self.acquire().__enter__()
+        return self.permit().__enter__()
 
     def settle_by_hand(self, grant: Any, ending: Ending) -> Settled:
         """Counts an ending and tells it. Raises what keeps it from being counted."""

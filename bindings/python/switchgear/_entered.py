@@ -117,12 +117,25 @@ _RESUMABLE = _CO_GENERATOR | _CO_COROUTINE | _CO_ASYNC_GENERATOR
 
 def _newest(entries: list[tuple[FrameType | None, Any]], frame: FrameType | None) -> int:
     """Where the entry is that a block in this frame ends."""
-    # One that was entered by the very frame first, then the newest; a function called `__enter__` may have a block of
-    # its own.
-    for at in range(len(entries) - 1, -1, -1):
+    # Entered by the very frame: a function called `__enter__` may have a block of its own. Else entered for the object
+    # that it is left for: the ExitStack, or whatever has the breaker for a part. Else the newest: a stack may have been
+    # emptied into another one.
+    owner = _owner(frame)
+    newest_first = range(len(entries) - 1, -1, -1)
+    for at in newest_first:
         if entries[at][0] is frame:
             return at
+    for at in newest_first:
+        if owner is not None and _owner(entries[at][0]) is owner:
+            return at
     return len(entries) - 1
+
+
+def _owner(frame: FrameType | None) -> object:
+    """Whose method a frame runs: what its first argument is."""
+    if frame is None or frame.f_code.co_argcount == 0:
+        return None
+    return frame.f_locals.get(frame.f_code.co_varnames[0])
 
 
 def _runner() -> object:

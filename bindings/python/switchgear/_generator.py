@@ -55,7 +55,8 @@ def guarded_steps(make: Callable[[], AnyGenerator], life: Life) -> AnyGenerator:
     watch = Stopwatch(life.rules)
     try:
         inner = make()
-        value = yield from (_timed(inner, watch) if watch.runs else inner)
+        # By hand only where somebody wants to know how long it takes, or whether it was its consumer who ended it.
+        value = yield from (_by_hand(inner, watch) if watch.runs or life.call.on_failure else inner)
     except GeneratorExit:
         life.settle(NEUTRAL)
         raise
@@ -63,7 +64,7 @@ def guarded_steps(make: Callable[[], AnyGenerator], life: Life) -> AnyGenerator:
         ending_of = partial(raised, error, life.rules, watch.took_ms)
         fallback = fallback_after(settle_as(life.settle, ending_of), life.call)
         del ending_of
-        if fallback is None:
+        if fallback is None or watch.closing:
             raise
         instead = recover_any(fallback, error, life.args, life.kwargs)
     else:
@@ -98,8 +99,8 @@ def _admitted(inner: AnyGenerator, life: Life) -> AnyGenerator:
     return (yield from guarded_steps(lambda: inner, life))
 
 
-def _timed(inner: AnyGenerator, watch: Stopwatch) -> AnyGenerator:
-    """The same as `yield from inner`, and how long it takes. By hand, as PEP 380 spells it out."""
+def _by_hand(inner: AnyGenerator, watch: Stopwatch) -> AnyGenerator:
+    """The same as `yield from inner`, as PEP 380 spells it out, with a look at the watch."""
     advance: Callable[[], Any] = inner.__next__
     while True:
         watch.start()
@@ -114,6 +115,7 @@ def _timed(inner: AnyGenerator, watch: Stopwatch) -> AnyGenerator:
         try:
             sent = yield item
         except GeneratorExit:
+            watch.closing = True
             inner.close()
             raise
         except BaseException as error:  # noqa: BLE001 - what its consumer throws in, the generator gets

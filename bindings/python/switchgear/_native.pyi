@@ -78,8 +78,10 @@ class Loudness:
 
 @final
 class Grant:
-    """The right to one call of a local circuit."""
+    """The right to one call of a local circuit. Dropped without having been settled it gives its slot back."""
 
+    def keep(self) -> None:
+        """From here on it does not, for whoever has it may settle without it."""
     @property
     def is_probe(self) -> bool: ...
     @property
@@ -127,7 +129,8 @@ class Machine:
         """A success with a closed permit never changes anything, whatever happens in between. If not, look at `hot`
         again when
         the call is over: another one may have failed meanwhile, and then the success counts."""
-    def admit(self, now: int) -> Grant | Denial: ...
+    def admit(self, now: int) -> Grant | Denial:
+        """Asks for one call."""
     def settle(self, now: int, grant: Grant | None, outcome: int) -> bool:
         """Settles a call with its permit, or without by the plain rules. Whether it applied."""
     def settle_closed(self, now: int, epoch: int, outcome: int) -> bool:
@@ -194,6 +197,8 @@ class Permit:
         """
     def release(self) -> Settled:
         """Neither: the call was cancelled, say. Frees the slot and counts nowhere."""
+    def _keep(self) -> None:
+        """Hands it out: what is dropped from now on keeps its slot, for it may be settled without."""
     def __enter__(self) -> Permit: ...
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /

@@ -191,7 +191,11 @@ class CircuitBreakerState(Uncopied):
     def _admit(self, now: int) -> Grant | None:
         admission = self._machine.admit(now)
         self._forget()
-        return None if isinstance(admission, Denial) else admission
+        if isinstance(admission, Denial):
+            return None
+        # Here nothing happens but what is asked for.
+        admission.keep()
+        return admission
 
     def _settle(self, now: int, grant: Grant | None, outcome: int) -> Settled:
         applied = self._machine.settle(now, grant, outcome)

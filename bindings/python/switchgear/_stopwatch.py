@@ -8,13 +8,15 @@ from switchgear._classify import CallRules
 class Stopwatch:
     """The time within a generator, over all its steps."""
 
-    __slots__ = ("_begun", "_rules", "runs", "took_ms")
+    __slots__ = ("_begun", "_rules", "closing", "runs", "took_ms")
 
     def __init__(self, rules: CallRules) -> None:
         self.runs = rules.is_timed()
         """Whether anybody wanted to know when it began."""
         self.took_ms: int | None = 0 if self.runs else None
         """All steps together, in milliseconds; `None` if nobody measured, or once a step could not be."""
+        self.closing = False
+        """Whether its consumer wants no more: what its clean-up raises then is for him, and for no fallback."""
         self._rules = rules
         self._begun: int | None = None
 

@@ -12,7 +12,7 @@ from switchgear._classify import NEUTRAL, SUCCEEDED
 from switchgear._entered import Indirect
 from switchgear._fallback import CheckedCall, checked_async_call
 from switchgear._guard import guard_with, guarded_kind
-from switchgear._native import Permit, Scope
+from switchgear._native import Grant, Permit, Scope
 from switchgear._permit import by_hand
 from switchgear._types import CallEvent, CallEventName, FallbackOn, Settled, StateChange
 from switchgear._uncopied import Uncopied
@@ -182,6 +182,8 @@ class SyncBreaker(Scope, Uncopied):
             InvalidTimeError: The policy's clock fails.
         """
         grant = self._circuit.ask()
+        if isinstance(grant, Grant):
+            grant.keep()
         return self._circuit.rules.host.observe or not isinstance(grant, Exception)
 
     def record_success(self) -> Settled:

@@ -550,3 +550,35 @@ def test_a_generator_may_use_the_breaker_that_guards_it() -> None:
 
     assert list(outer()) == [1]
     assert breaker.get_state() == "closed"
+
+
+@pytest.mark.parametrize("policy", [{}, {"slow_call_ms": 60_000}])
+def test_what_the_clean_up_raises_is_for_whoever_closes(policy: dict[str, Any]) -> None:
+    breaker = CircuitBreaker("c", failure_threshold=1, **policy)
+
+    def untidy() -> Generator[Any, None, None]:
+        try:
+            yield 1
+        finally:
+            raise BoomError
+
+    guarded: Any = breaker.guard(fallback=lambda error: ["instead"], fallback_on="failure")
+    steps = guarded(untidy)()
+    assert next(steps) == 1
+    with pytest.raises(BoomError):
+        steps.close()
+    assert breaker.get_state() == "open"
+
+
+def test_a_guarded_generator_with_a_fallback_for_failures_takes_what_is_sent_and_thrown() -> None:
+    breaker = CircuitBreaker("c", failure_threshold=1)
+    guarded: Any = breaker.guard(fallback=lambda error: ["instead"], fallback_on="failure")
+    steps = guarded(echo)()
+    assert next(steps) == "begun"
+    assert steps.send(1) == 1
+    assert steps.throw(KeyError()) == "KeyError"
+    with pytest.raises(StopIteration) as end:
+        steps.send(None)
+    assert end.value.value == [1, "KeyError"]
+    steps = guarded(failing)()
+    assert list(steps) == [1, "instead"]

@@ -506,3 +506,72 @@ def test_a_stale_block_changes_nothing() -> None:
         breaker.reset()
         raise BoomError
     assert breaker.get_state() == "closed"
+
+
+def aged(breaker: CircuitBreaker, clock: ManualClock) -> None:
+    """Trips, and waits until the next call is a probe."""
+    breaker.trip()
+    clock.now += 1000
+
+
+def test_stacks_that_end_in_another_order_than_they_began() -> None:
+    clock = ManualClock()
+    breaker = CircuitBreaker("c", open_duration_ms=1000, clock=clock)
+    old, probe = ExitStack(), ExitStack()
+    old.enter_context(breaker)
+    aged(breaker, clock)
+    assert probe.enter_context(breaker).probe
+    old.close()
+    assert breaker.get_state() == "half-open"
+    assert in_flight(breaker) == 1
+    probe.close()
+    assert breaker.get_state() == "closed"
+
+
+def test_a_stack_that_was_emptied_into_another_one() -> None:
+    clock = ManualClock()
+    breaker = CircuitBreaker("c", open_duration_ms=1000, clock=clock)
+    aged(breaker, clock)
+    with ExitStack() as stack:
+        stack.enter_context(breaker)
+        other = stack.pop_all()
+    assert in_flight(breaker) == 1
+    other.close()
+    assert breaker.get_state() == "closed"
+
+
+def test_objects_that_enter_it_for_themselves_and_leave_in_any_order() -> None:
+    clock = ManualClock()
+    breaker = CircuitBreaker("c", open_duration_ms=1000, clock=clock)
+
+    class Session:
+        def __enter__(self) -> Permit:
+            return breaker.__enter__()
+
+        def __exit__(self, *raised: Any) -> None:  # noqa: PYI036 - handed on
+            breaker.__exit__(*raised)
+
+    old, young = Session(), Session()
+    assert not old.__enter__().probe
+    aged(breaker, clock)
+    assert young.__enter__().probe
+    old.__exit__(None, None, None)
+    assert breaker.get_state() == "half-open"
+    young.__exit__(None, None, None)
+    assert breaker.get_state() == "closed"
+
+
+def test_async_stacks_that_end_in_another_order_than_they_began() -> None:
+    async def main() -> None:
+        clock = ManualClock()
+        breaker = CircuitBreaker("c", open_duration_ms=1000, clock=clock)
+        old, probe = AsyncExitStack(), AsyncExitStack()
+        await old.enter_async_context(breaker)
+        aged(breaker, clock)
+        assert (await probe.enter_async_context(breaker)).probe
+        await old.aclose()
+        assert breaker.get_state() == "half-open"
+        await probe.aclose()
+        assert breaker.get_state() == "closed"
+
+    asyncio.run(main())
