@@ -155,12 +155,17 @@ class BreakerTransport(httpx.BaseTransport):
         except BaseException as error:
             call.end(error, counts=not upload.broke and _counts(error))
             raise
-        if status_counts(response.status_code):
-            call.fail(_status_error(request, response))
-        elif response.is_closed or has_no_body(request.method, response.status_code, response.headers):
-            call.succeed()
-        else:
-            response.stream = _Body(cast("httpx.SyncByteStream", response.stream), call)
+        try:
+            if status_counts(response.status_code):
+                call.fail(_status_error(request, response))
+            elif response.is_closed or has_no_body(request.method, response.status_code, response.headers):
+                call.succeed()
+            else:
+                response.stream = _Body(cast("httpx.SyncByteStream", response.stream), call)
+        except BaseException:
+            # Interrupted while a store is told: nobody gets the answer, and so nobody else gives its connection back.
+            response.close()
+            raise
         return response
 
     def close(self) -> None:
@@ -263,12 +268,17 @@ class AsyncBreakerTransport(httpx.AsyncBaseTransport):
         except BaseException as error:
             await _settled(call.end(error, counts=not upload.broke and _counts(error)))
             raise
-        if status_counts(response.status_code):
-            await _settled(call.fail(_status_error(request, response)))
-        elif response.is_closed or has_no_body(request.method, response.status_code, response.headers):
-            await _settled(call.succeed())
-        else:
-            response.stream = _AsyncBody(cast("httpx.AsyncByteStream", response.stream), call)
+        try:
+            if status_counts(response.status_code):
+                await _settled(call.fail(_status_error(request, response)))
+            elif response.is_closed or has_no_body(request.method, response.status_code, response.headers):
+                await _settled(call.succeed())
+            else:
+                response.stream = _AsyncBody(cast("httpx.AsyncByteStream", response.stream), call)
+        except BaseException:
+            # Cancelled while a store is told: as above.
+            await response.aclose()
+            raise
         return response
 
     async def aclose(self) -> None:

@@ -179,12 +179,17 @@ class BreakerAdapter(requests.adapters.BaseAdapter):
         except BaseException as error:
             call.end(error, counts=not upload.broke and _counts(error))
             raise
-        if status_counts(response.status_code or 0):
-            call.fail(requests.HTTPError(f"HTTP {response.status_code}", request=request, response=response))
-        elif _is_read(request, response):
-            call.succeed()
-        else:
-            response.raw = _Body(response.raw, call)
+        try:
+            if status_counts(response.status_code or 0):
+                call.fail(requests.HTTPError(f"HTTP {response.status_code}", request=request, response=response))
+            elif _is_read(request, response):
+                call.succeed()
+            else:
+                response.raw = _Body(response.raw, call)
+        except BaseException:
+            # Interrupted while a store is told: nobody gets the answer, and so nobody else gives its connection back.
+            response.close()
+            raise
         return response
 
     def close(self) -> None:

@@ -766,3 +766,37 @@ except ImportError as error:
 def test_importing_the_package_imports_none_of_them() -> None:
     program = "import sys, switchgear; print(sorted({'httpx', 'requests', 'starlette', 'redis'} & set(sys.modules)))"
     assert run_script(program).stdout == "[]\n"
+
+
+class Interrupted(BaseException):
+    """What comes in between, whatever the program is at."""
+
+
+def interrupt(event: object) -> None:
+    raise Interrupted
+
+
+def test_an_interrupt_while_an_answer_is_settled_gives_its_connection_back() -> None:
+    limits = httpx.Limits(max_connections=1)
+    transport = BreakerTransport(httpx.HTTPTransport(limits=limits))
+    with upstream() as server, httpx.Client(transport=transport, timeout=httpx.Timeout(60, pool=0.05)) as client:
+        off = transport.group.on("failure", interrupt)
+        with pytest.raises(Interrupted):
+            client.get(server.url("status/503"))
+        off()
+        assert client.get(server.url("status/503")).status_code == 503
+
+
+def test_so_it_does_for_asyncio() -> None:
+    async def main() -> None:
+        limits = httpx.Limits(max_connections=1)
+        transport = AsyncBreakerTransport(httpx.AsyncHTTPTransport(limits=limits))
+        with upstream() as server:
+            async with httpx.AsyncClient(transport=transport, timeout=httpx.Timeout(60, pool=0.05)) as client:
+                off = transport.group.on("failure", interrupt)
+                with pytest.raises(Interrupted):
+                    await client.get(server.url("status/503"))
+                off()
+                assert (await client.get(server.url("status/503"))).status_code == 503
+
+    asyncio.run(main())

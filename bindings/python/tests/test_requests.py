@@ -673,3 +673,26 @@ def test_a_store_that_does_not_answer_refuses_under_fail_closed() -> None:
         for other in [*copies(refusal), type(refusal)(*refusal.args)]:
             assert (type(other), other.args, other.reason) == (StoreUnavailableError, refusal.args, refusal.reason)
         assert server.hits == []
+
+
+class Interrupted(BaseException):
+    """What comes in between, whatever the program is at."""
+
+
+def test_an_interrupt_while_an_answer_is_settled_gives_its_connection_back() -> None:
+    def interrupt(event: object) -> None:
+        raise Interrupted
+
+    answers: list[requests.Response] = []
+
+    class Seen(requests.adapters.HTTPAdapter):
+        def send(self, *args: Any, **kwargs: Any) -> requests.Response:
+            answers.append(super().send(*args, **kwargs))
+            return answers[-1]
+
+    adapter = BreakerAdapter(Seen())
+    with upstream() as server, session_with(adapter) as session:
+        adapter.group.on("failure", interrupt)
+        with pytest.raises(Interrupted):
+            session.get(server.url("status/503"), timeout=PATIENT)
+        assert answers[0].raw.closed
