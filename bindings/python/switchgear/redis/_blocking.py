@@ -9,7 +9,9 @@ import select
 import socket
 import threading
 import time
-from collections.abc import Sequence
+import weakref
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from typing import Any
 
 from switchgear._error import StoreError
@@ -18,6 +20,7 @@ from switchgear.redis._carry import Carriers, OverdueError
 from switchgear.redis._clients import Client, Kind
 from switchgear.redis._replies import is_answer, is_broken_connection, is_redirection
 from switchgear.redis._talk import Answer, Talk
+from switchgear.redis._watch import Watch
 
 
 class Line:
@@ -29,9 +32,19 @@ class Line:
         self._seconds = timeout_ms / 1000
         self._of_process = _OfProcess()
 
-    def converse(self, talk: Talk, ask: Ask) -> Answer:
-        """Has a conversation, and waits for the answer, at most until the deadline."""
+    def converse(self, talk: Talk, ask: Ask, ahead: Collection[threading.Event] = ()) -> Answer:
+        """Has a conversation, and waits for the answer, at most until the deadline.
+
+        Args:
+            talk: The conversation.
+            ask: What it begins with.
+            ahead: What was posted, and is to be done first.
+        """
         deadline = time.monotonic() + self._seconds
+        if ahead:
+            self.ready()
+            for done in ahead:
+                done.wait(max(0.0, deadline - time.monotonic()))
         while True:
             following = self._exchange(talk, ask, deadline)
             if talk.answer is not None:
@@ -42,26 +55,46 @@ class Line:
                 return StoreError("no answer")
             ask = following
 
-    def post(self, talk: Talk, ask: Ask) -> None:
-        """Sends what nobody waits for."""
+    def post(self, talk: Talk, ask: Ask, *, starts: bool = True) -> threading.Event:
+        """Sends what nobody waits for, in another thread: the garbage collector may ask for it, anywhere.
+
+        Args:
+            talk: The conversation.
+            ask: What it begins with.
+            starts: Whether a thread may be started for it, which the garbage collector may not; see `ready`.
+
+        Returns:
+            What is set when it is done.
+        """
+        done = threading.Event()
 
         def send() -> None:
             following: Ask | None = ask
-            while following is not None:
-                if following.delay_ms:
-                    time.sleep(following.delay_ms / 1000)
-                try:
-                    reply = self._execute(talk.key, following.command)
-                except Exception as error:  # noqa: BLE001 - a client is foreign code
-                    following = talk.failed(error)
-                else:
-                    following = talk.replied(reply)
+            try:
+                while following is not None:
+                    if following.delay_ms:
+                        time.sleep(following.delay_ms / 1000)
+                    try:
+                        reply = self._execute(talk.key, following.command)
+                    except Exception as error:  # noqa: BLE001 - a client is foreign code
+                        following = talk.failed(error)
+                    else:
+                        following = talk.replied(reply)
+            finally:
+                done.set()
 
         try:
-            self._here().carriers.post(send)
+            self._here().carriers.post(send, starts=starts)
         except RuntimeError as error:
             # No thread can be made; the slot that this gives back expires.
             talk.failed(error)
+            done.set()
+        return done
+
+    def ready(self) -> None:
+        """Sees to it that there is a thread for what the garbage collector posts."""
+        with suppress(RuntimeError):
+            self._here().carriers.ready()
 
     def _exchange(self, talk: Talk, ask: Ask, deadline: float) -> Ask | None:
         """Sends one command, and hands in what comes of it."""
@@ -173,6 +206,10 @@ class _OfProcess:
     def __init__(self) -> None:
         self.pid = os.getpid()
         self.carriers = Carriers()
+        self._watch = Watch()
+        # Their threads know nothing of this, and end with it.
+        for end in (self.carriers.end, self._watch.stop):
+            weakref.finalize(self, end).atexit = False
         self.bounded = True
         """Whether connections are of a make that can be told how long to wait."""
         # Reentrant, for the garbage collector may close a guarded generator anywhere, and settle its call.
@@ -182,7 +219,7 @@ class _OfProcess:
         """Sends a command over a connection of a pool."""
         connection = self._take(pool, deadline)
         try:
-            return _ask(connection, command, deadline)
+            return _ask(connection, command, deadline, self._watch)
         except _NotHereError:
             self.bounded = False
             raise
@@ -250,7 +287,7 @@ def _wants_name(kind: Any) -> bool:
     return any(p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
 
 
-def _ask(connection: Any, command: Sequence[str | bytes | int], deadline: float) -> object:
+def _ask(connection: Any, command: Sequence[str | bytes | int], deadline: float, watch: Watch) -> object:
     """Sends a command and reads the reply, both within the deadline."""
     sock = getattr(connection, "_sock", None)
     if not isinstance(sock, socket.socket):
@@ -260,6 +297,7 @@ def _ask(connection: Any, command: Sequence[str | bytes | int], deadline: float)
         raise _UnansweredError
     own = sock.gettimeout()
     sock.settimeout(remaining if own is None else min(own, remaining))
+    watched = watch.begin(sock, deadline)
     try:
         # Its check of the connection would ask the server first.
         connection.send_command(*command, check_health=False)
@@ -273,5 +311,7 @@ def _ask(connection: Any, command: Sequence[str | bytes | int], deadline: float)
             raise _UnansweredError from error
         raise
     finally:
-        if connection._sock is sock:
+        if not watch.end(watched):
+            connection.disconnect()
+        elif connection._sock is sock:
             sock.settimeout(own)

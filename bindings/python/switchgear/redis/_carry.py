@@ -7,6 +7,7 @@ cluster's redirections, clients that cannot be told how long to wait.
 from __future__ import annotations
 
 import queue
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -23,10 +24,10 @@ class OverdueError(Exception):
 
 
 class Carriers:
-    """The threads of one store in one process. They end when there is nothing to do, and keep no process alive."""
+    """The threads of one store in one process. They keep no process alive, and all but one end when they are idle."""
 
     def __init__(self) -> None:
-        self._jobs: queue.SimpleQueue[_Job[object]] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[_Job[object] | None] = queue.SimpleQueue()
         # Reentrant, for the garbage collector may close a guarded generator anywhere, and settle its call.
         self._lock = threading.RLock()
         self._working: set[_Worker] = set()
@@ -57,18 +58,35 @@ class Carriers:
             raise OverdueError
         return job.result()
 
-    def post(self, do: Callable[[], None]) -> None:
-        """Does something in another thread, for which nobody waits, unless no thread is free for some seconds."""
-        job = _Job(do, void_at=time.monotonic() + _STUCK_SECONDS)
-        job.abandon(_forget, begun_only=True)
-        self._add(job)
+    def post(self, do: Callable[[], None], *, starts: bool = True) -> None:
+        """Does something in another thread, for which nobody waits, unless no thread is free for some seconds.
 
-    def _add(self, job: _Job[_T]) -> None:
+        Args:
+            do: What to do.
+            starts: Whether a thread may be started for it. The garbage collector may not: it may interrupt the very
+                start of another one.
+        """
+        job = _Job(do, void_at=time.monotonic() + PATIENCE_SECONDS)
+        job.abandon(_forget, begun_only=True)
+        self._add(job, starts=starts)
+
+    def ready(self) -> None:
+        """Sees to it that there is a thread for what the garbage collector posts."""
+        if not self._working:
+            with self._lock:
+                self._start()
+
+    def end(self) -> None:
+        """Nobody posts anything any more."""
+        self._jobs.put(None)
+
+    def _add(self, job: _Job[_T], *, starts: bool = True) -> None:
         self._jobs.put(job)  # type: ignore[arg-type]  # a queue of whatever is to be done
         try:
             with self._lock:
                 self._unclaimed += 1
-                self._staff()
+                if starts:
+                    self._staff()
         except BaseException:
             job.void()
             raise
@@ -78,11 +96,16 @@ class Carriers:
         workers = list(self._working)
         if sum(worker.idle for worker in workers) >= self._unclaimed:
             return
-        if len(workers) >= _MOST and not self._write_one_off():
-            return
+        if len(workers) < _MOST or self._write_one_off():
+            self._start()
+
+    def _start(self) -> None:
         worker = _Worker(self)
         self._working.add(worker)
         try:
+            if sys.is_finalizing():
+                # It would wait for ever for a thread that cannot begin.
+                raise RuntimeError("no thread can be started, the interpreter ends")
             worker.start()
         except BaseException:
             self._working.discard(worker)
@@ -111,8 +134,9 @@ class Carriers:
             if worker not in self._working:
                 return None
             worker.idle = True
+            is_last = len(self._working) == 1
         try:
-            return self._claimed(worker, self._jobs.get(timeout=_IDLE_SECONDS))
+            return self._claimed(worker, self._jobs.get(timeout=None if is_last else _IDLE_SECONDS))
         except queue.Empty:
             pass
         with self._lock:
@@ -123,8 +147,14 @@ class Carriers:
                 self._working.discard(worker)
                 return None
 
-    def _claimed(self, worker: _Worker, job: _Job[object]) -> _Job[object]:
+    def _claimed(self, worker: _Worker, job: _Job[object] | None) -> _Job[object] | None:
         with self._lock:
+            if job is None:
+                self._working.discard(worker)
+                if self._working:
+                    # The others want to know, too.
+                    self._jobs.put(None)
+                return None
             worker.idle = False
             worker.since = time.monotonic()
             self._unclaimed -= 1
@@ -134,6 +164,9 @@ class Carriers:
         """A job has ended: nobody is stuck for good."""
         self._replace_after = _STUCK_SECONDS
 
+
+PATIENCE_SECONDS = 5.0
+"""How long what nobody waits for may wait for a thread."""
 
 #: Threads at most, those aside that were written off.
 _MOST = 8
