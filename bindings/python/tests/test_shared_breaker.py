@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import inspect
 import threading
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 import redis
+from support.child import run_script
 from support.clock import ManualClock
 from support.servers import Server
 from support.stores import PATIENT, Answering, Tapped, heard, name, reason
@@ -355,6 +357,100 @@ def test_generators_are_guarded_over_their_whole_life(client: redis.Redis) -> No
     assert breaker.get_snapshot().half_open_in_flight == 0
     assert list(pages(1)) == [0]
     assert breaker.get_state() == "closed"
+
+
+@pytest.mark.thread_unsafe(reason="the garbage collector is asked to come at one moment")
+def test_a_generator_that_is_collected_within_the_client_frees_its_slot_and_blocks_nobody(redis_server: Server) -> None:
+    kind: Any = redis.ConnectionPool
+
+    class Collecting(kind):  # type: ignore[misc]  # untyped where it comes from
+        """The collector comes while a lock is held that one thread can take once."""
+
+        lock = threading.Lock()
+        collects = False
+
+        def get_connection(self, *args: Any, **options: Any) -> Any:
+            with self.lock:
+                if self.collects:
+                    Collecting.collects = False
+                    gc.collect()
+                return super().get_connection(*args, **options)
+
+    class Cycle:
+        pages: object
+
+    clock = ManualClock()
+    with redis.Redis.from_pool(Collecting(port=redis_server.port)) as client:
+        store = RedisStore(client, clock=clock, timeout_ms=PATIENT)
+        breaker = DistributedCircuitBreaker(name(), store, open_duration_ms=10, half_open_max_calls=2)
+        breaker.trip()
+        clock.now += 10
+
+        @breaker
+        def pages() -> Iterator[int]:
+            yield 1
+            yield 2
+
+        def leave() -> None:
+            cycle = Cycle()
+            cycle.pages = (reading := pages(), cycle)
+            next(reading)
+
+        gc.disable()
+        try:
+            leave()
+            assert breaker.get_snapshot().half_open_in_flight == 1
+            Collecting.collects = True
+            client.get("something of the application's own")
+            assert breaker.get_snapshot().half_open_in_flight == 0
+            leave()
+            Collecting.collects = True
+            assert breaker.can_execute()
+            assert breaker.get_snapshot().half_open_in_flight == 1
+        finally:
+            gc.enable()
+
+
+EXITS = """
+import sys, time
+import redis
+from support.clock import ManualClock
+from switchgear.redis import DistributedCircuitBreaker, RedisStore
+
+clock = ManualClock()
+client = redis.Redis(port=int(sys.argv[1]))
+breaker = DistributedCircuitBreaker(sys.argv[2], RedisStore(client, clock=clock, timeout_ms=500), open_duration_ms=10)
+breaker.trip()
+clock.now += 10
+
+@breaker
+def pages():
+    yield 1
+    yield 2
+
+left_open = pages()
+next(left_open)
+
+class Late:
+    def __del__(self):
+        # No connection, and no thread to make one.
+        client.connection_pool.disconnect()
+        breaker._circuit._line._of_process.carriers.end()
+        try:
+            breaker.get_state()
+        except Exception as error:
+            print(type(error).__name__, flush=True)
+
+late = Late()
+print("over", flush=True)
+"""
+
+
+def test_scenario_41_a_process_ends_by_itself_with_a_generator_open_and_a_breaker_asked_at_the_very_end(
+    redis_server: Server,
+) -> None:
+    ran = run_script(EXITS, str(redis_server.port), name())
+    assert (ran.code, ran.stdout.splitlines()[0]) == (0, "over"), ran.stderr
 
 
 def test_what_has_to_be_awaited_is_refused_with_the_name_of_the_right_class(client: redis.Redis) -> None:

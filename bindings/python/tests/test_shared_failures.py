@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import pytest
@@ -386,6 +387,46 @@ def test_a_reply_in_pieces_is_waited_for_no_longer_than_the_deadline() -> None:
             assert reason(lambda: breaker.execute(ok)) == "no answer within 200 ms"
         answered.set()
         thread.join()
+
+
+def test_a_reply_that_drips_is_waited_for_no_longer_than_the_deadline() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener, ExitStack() as stack:
+        dripping = threading.Event()
+        stop = threading.Event()
+
+        def serve(taken: socket.socket) -> None:
+            with taken:
+                while said := taken.recv(65536):
+                    if b"HMGET" not in said:
+                        taken.sendall(b"+OK\r\n" * said.count(b"*"))
+                        continue
+                    reply = b"*5\r\n" + b"$-1\r\n" * 5
+                    if not dripping.is_set():
+                        taken.sendall(reply)
+                        continue
+                    for byte in reply:
+                        # Each piece in time, all of them together never.
+                        if stop.wait(0.05):
+                            return
+                        with suppress(OSError):
+                            taken.sendall(bytes([byte]))
+
+        def accept() -> None:
+            with suppress(OSError):
+                while True:
+                    taken, _ = listener.accept()
+                    threading.Thread(target=serve, args=(taken,), daemon=True).start()
+
+        threading.Thread(target=accept, daemon=True).start()
+        client = stack.enter_context(redis.Redis(**endless(port=listener.getsockname()[1], protocol=2)))
+        assert DistributedCircuitBreaker(name(), RedisStore(client, timeout_ms=PATIENT)).can_execute()
+        dripping.set()
+        breaker = DistributedCircuitBreaker(name(), RedisStore(client, timeout_ms=120))
+        began = time.monotonic()
+        assert reason(lambda: breaker.execute(ok)) == "no answer within 120 ms"
+        # 34 pieces would take 1.7 seconds: whoever waits for each is not done before.
+        assert time.monotonic() - began < 1.5
+        stop.set()
 
 
 def test_after_a_refusal_nothing_is_left_that_holds_the_process(server: Server) -> None:

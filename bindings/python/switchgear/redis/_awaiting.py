@@ -9,6 +9,7 @@ from typing import Any
 from switchgear._error import StoreError
 from switchgear._native import Ask
 from switchgear.redis._blocking import encoded
+from switchgear.redis._carry import PATIENCE_SECONDS
 from switchgear.redis._clients import Client, Kind
 from switchgear.redis._talk import Answer, Talk
 
@@ -24,11 +25,19 @@ class AsyncLine:
         self._kind = client.kind
         self._client = client.given
         self._seconds = timeout_ms / 1000
+        # A store that hangs for a moment should still hear that a slot is free.
+        self._patience_seconds = max(self._seconds, PATIENCE_SECONDS)
         # The event loop alone would let the garbage collector have them.
         self._tasks: set[asyncio.Future[Any]] = set()
 
     async def converse(
-        self, talk: Talk, ask: Ask, *, ahead: Collection[asyncio.Task[Any]] = (), insists: bool = False
+        self,
+        talk: Talk,
+        ask: Ask,
+        *,
+        ahead: Collection[asyncio.Task[Any]] = (),
+        insists: bool = False,
+        hurries: bool = True,
     ) -> Answer:
         """Has a conversation, and waits for the answer, at most until the deadline.
 
@@ -37,8 +46,9 @@ class AsyncLine:
             ask: What it begins with.
             ahead: What is to be done first.
             insists: Whether to go on when it is cancelled, once.
+            hurries: Whether somebody waits for it. Else it may take some seconds.
         """
-        due = asyncio.get_running_loop().time() + self._seconds
+        due = asyncio.get_running_loop().time() + (self._seconds if hurries else self._patience_seconds)
         if ahead:
             try:
                 await _wait(ahead, due)
@@ -78,7 +88,7 @@ class AsyncLine:
             await asyncio.wait(tasks)
 
     async def _see_to(self, talk: Talk, ask: Ask) -> None:
-        due = asyncio.get_running_loop().time() + max(self._seconds, _PATIENCE_SECONDS)
+        due = asyncio.get_running_loop().time() + self._patience_seconds
         following: Ask | None = ask
         while following is not None:
             following = await self._exchange(talk, following, due, insists=True)
@@ -172,7 +182,3 @@ class _Begun(Coroutine[Any, Any, Any]):
 
     def __await__(self) -> Generator[Any, Any, Any]:
         return self._inner.__await__()
-
-
-# How long to try what nobody waits for: a store that hangs for a moment should still hear that a slot is free.
-_PATIENCE_SECONDS = 5.0

@@ -80,7 +80,7 @@ class AwaitingCircuit(Told):
         if isinstance(told, str):
             self.tell(ending)
             return told
-        task = self._told_to_store(*told, ending)
+        task = self._told_to_store(*told, ending, hurries=True)
         return "stale" if task is None else await asyncio.shield(task)
 
     async def settle_block(self, grant: Any, ending: Ending) -> None:
@@ -100,8 +100,9 @@ class AwaitingCircuit(Told):
         if isinstance(told, str):
             self.tell(ending)
             return None
-        task = self._told_to_store(*told, ending)
-        if task is None or _is_cancelled(ending):
+        hurries = not _is_cancelled(ending)
+        task = self._told_to_store(*told, ending, hurries=hurries)
+        if task is None or not hurries:
             return None
         return asyncio.shield(task)
 
@@ -121,11 +122,11 @@ class AwaitingCircuit(Told):
         answer = await self._line.converse(talk, ask, ahead=ahead)
         return answer if isinstance(answer, SharedGrant) else self._asking.refusal(answer)
 
-    def _told_to_store(self, talk: Talk, ask: Ask, ending: Ending) -> asyncio.Task[Settled] | None:
+    def _told_to_store(self, talk: Talk, ask: Ask, ending: Ending, *, hurries: bool) -> asyncio.Task[Settled] | None:
         """Tells the store of an ending, in a task of its own: a caller who is cancelled takes nothing back."""
 
         async def tell() -> Settled:
-            answer = await self._line.converse(talk, ask, insists=True)
+            answer = await self._line.converse(talk, ask, insists=True, hurries=hurries)
             self.tell(ending)
             return "applied" if answer == "applied" else "stale"
 

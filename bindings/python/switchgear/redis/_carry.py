@@ -166,7 +166,7 @@ class Carriers:
 
 
 PATIENCE_SECONDS = 5.0
-"""How long what nobody waits for may wait for a thread."""
+"""How long to try what nobody waits for."""
 
 #: Threads at most, those aside that were written off.
 _MOST = 8
