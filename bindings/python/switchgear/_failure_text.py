@@ -18,8 +18,7 @@ def failure_text(error: BaseException | None) -> str | None:
 
 def raised_text(error: BaseException) -> str:
     """What was raised, for a warning: its class and its message under the same rules. Raises nothing."""
-    name = type(error).__name__
-    text = _shown(error, plain=True)
+    name, text = _name(error), _shown(error, plain=True)
     return text if text == name else f"{name}: {text}"
 
 
@@ -31,8 +30,15 @@ def _shown(error: BaseException, *, plain: bool = False) -> str:
     except Exception:  # noqa: BLE001 - an error may refuse to be shown in any way
         return "an error that cannot be shown"
     if not text:
-        return type(error).__name__
+        return _name(error)
     return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}..."
+
+
+def _name(error: BaseException) -> str:
+    try:
+        return type(error).__name__
+    except Exception:  # noqa: BLE001 - a metaclass may refuse that, too
+        return "an error without a name"
 
 
 # Line ends, control characters and what cannot be encoded: who writes a refusal to a log wants one line, and no

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from switchgear._types import Policy
 
 
-class StatePermit:
+class StatePermit(Uncopied):
     """A permit of a `CircuitBreakerState`: it settles once. Each `now` is in whole milliseconds, 0 to 2^52."""
 
     __slots__ = ("_grant", "_state", "probe")

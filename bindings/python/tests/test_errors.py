@@ -9,6 +9,8 @@ import pytest
 import switchgear
 from switchgear import (
     CallTimeoutError,
+    CircuitBreaker,
+    CircuitBreakerState,
     CircuitOpenError,
     ConfigError,
     InvalidNameError,
@@ -129,3 +131,26 @@ def test_a_class_that_is_both_a_refusal_and_a_clients_error_is_built_as_a_refusa
     assert isinstance(error, ClientError)
     assert error.args == ("billing", "open", 100, None)
     assert error.errno is None
+
+
+def test_an_error_whose_class_has_no_name_is_counted_all_the_same() -> None:
+    class Nameless(type):
+        @property
+        def __name__(cls) -> str:  # type: ignore[override]  # that is the point
+            raise RuntimeError("I have none")
+
+    class SilentError(Exception, metaclass=Nameless):
+        pass
+
+    breaker = CircuitBreaker("c", failure_threshold=1)
+    with pytest.raises(SilentError), breaker:
+        raise SilentError
+    assert breaker.get_state() == "open"
+    with pytest.raises(CircuitOpenError, match="an error without a name"):
+        breaker.acquire()
+
+
+def test_a_permit_of_the_bare_machine_is_not_copied_either() -> None:
+    permit = CircuitBreakerState().acquire(0)
+    with pytest.raises(TypeError, match="neither copied nor pickled"):
+        copy.copy(permit)
