@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Everything a fresh clone needs before it can be built: tools that must be there, redis-server, Python and npm packages.
-# A second run finds it done. Arguments: `bench` adds what only the benchmark needs.
+# A second run finds it done. Arguments: `bench` adds what only the benchmark needs,
+# `all` what only the tests do: further Pythons.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -11,7 +12,7 @@ need node "install Node 20.19 or later"
 need npm "it comes with Node"
 
 command -v redis-server >/dev/null 2>&1 || step "install redis-server" apt_install redis-server
-scripts/python.sh
+scripts/python.sh "${1:-}"
 [ ! -f package-lock.json ] || once "npm ci" node_modules/.package-lock.json package-lock.json -- npm ci
 if [ "${1:-}" = bench ]; then
   scripts/python.sh bench

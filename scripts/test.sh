@@ -77,8 +77,7 @@ finish() {
   exit "$status"
 }
 
-scripts/setup.sh
-scripts/python.sh all
+scripts/setup.sh all
 need cargo-nextest "cargo install cargo-nextest"
 scripts/build-python.sh # two lanes need it
 
