@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Everything a fresh clone needs before it can be built: tools that must be there, redis-server, Python and npm packages.
-# A second run finds it done. Arguments: `bench` adds what only the benchmark needs,
-# `all` what only the tests do: further Pythons.
+# A second run finds it done. Arguments: `all` adds what only the tests need (more Pythons), `bench` what only the benchmark does.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -15,6 +14,5 @@ command -v redis-server >/dev/null 2>&1 || step "install redis-server" apt_insta
 scripts/python.sh "${1:-}"
 [ ! -f package-lock.json ] || once "npm ci" node_modules/.package-lock.json package-lock.json -- npm ci
 if [ "${1:-}" = bench ]; then
-  scripts/python.sh bench
   once "npm ci (bench)" bench/node_modules/.package-lock.json bench/package-lock.json -- npm ci --prefix bench
 fi
