@@ -69,29 +69,29 @@ CLIENTS: dict[str, Any] = {
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_store_that_hangs_keeps_nobody_waiting_longer_than_the_deadline(server: Server, client: str) -> None:
-    store = RedisStore(CLIENTS[client](**endless(port=server.port)), timeout_ms=60)
+    store = RedisStore(CLIENTS[client](**endless(port=server.port)), timeout_ms=30)
     events = heard(store)
     closed = DistributedCircuitBreaker(name(), store)
     opened = DistributedCircuitBreaker(name(), store, on_store_failure="fail-open")
-    fresh = RedisStore(CLIENTS[client](**endless(port=server.port)), timeout_ms=60)
+    fresh = RedisStore(CLIENTS[client](**endless(port=server.port)), timeout_ms=30)
     unconnected = DistributedCircuitBreaker(name(), fresh)
     # Not before the client is connected: what a machine that is busy needs for that is nobody's deadline.
     patient = RedisStore(store.link.line._client, timeout_ms=PATIENT)
     DistributedCircuitBreaker(name(), patient).execute(ok)
     server.pause()
     try:
-        for _ in range(3):
-            assert reason(lambda: closed.execute(ok)) == "no answer within 60 ms"
+        for _ in range(2):
+            assert reason(lambda: closed.execute(ok)) == "no answer within 30 ms"
             assert opened.execute(ok) == "ok"
             failed(opened)
-            assert reason(lambda: unconnected.execute(ok)) == "no answer within 60 ms"
-        assert reason(closed.get_snapshot) == "no answer within 60 ms"
-        assert reason(closed.reset) == "no answer within 60 ms"
+            assert reason(lambda: unconnected.execute(ok)) == "no answer within 30 ms"
+        assert reason(closed.get_snapshot) == "no answer within 30 ms"
+        assert reason(closed.reset) == "no answer within 30 ms"
         assert closed.record_failure() == "stale"
     finally:
         server.resume()
-    # Nine conversations and one outcome.
-    assert texts(events) == ["no answer within 60 ms"] * 12
+    # Eight questions and one outcome.
+    assert texts(events) == ["no answer within 30 ms"] * 9
     assert DistributedCircuitBreaker(closed.name, patient).execute(ok) == "ok"
     assert DistributedCircuitBreaker(closed.name, RedisStore(fresh.link.line._client, timeout_ms=PATIENT)).can_execute()
 

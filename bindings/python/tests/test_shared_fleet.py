@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import threading
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ import redis
 from support.child import start_script
 from support.clock import ManualClock
 from support.fleet import ask_for_a_probe
-from support.servers import Server
+from support.servers import Server, wait_until
 from support.stores import PATIENT, heard, name
 from switchgear.redis import DistributedCircuitBreaker, RedisStore
 
@@ -23,6 +24,7 @@ def client(redis_server: Server) -> Iterator[redis.Redis]:
         yield client
 
 
+@pytest.mark.thread_unsafe(reason="four times as many threads want more connections than a pool gives")
 def test_scenario_7_of_64_threads_at_the_reopening_time_exactly_so_many_get_a_probe(client: redis.Redis) -> None:
     clock = ManualClock()
     store = RedisStore(client, clock=clock, timeout_ms=PATIENT)
@@ -46,6 +48,24 @@ def test_scenario_7_of_64_threads_at_the_reopening_time_exactly_so_many_get_a_pr
     assert (granted.count(True), granted.count(False)) == (3, 61)
     assert breaker.get_snapshot().half_open_in_flight == 3
     assert events == []
+
+
+@pytest.mark.thread_unsafe(reason="it counts threads")
+def test_a_store_that_is_dropped_leaves_no_thread(client: redis.Redis) -> None:
+    def use() -> None:
+        breaker = DistributedCircuitBreaker(name(), RedisStore(client, timeout_ms=PATIENT))
+        for _ in range(3):
+            breaker.execute(lambda: "ok")
+
+    def ours() -> set[threading.Thread]:
+        return {thread for thread in threading.enumerate() if thread.name.startswith("switchgear")}
+
+    gc.collect()
+    before = ours()
+    for _ in range(5):
+        use()
+    gc.collect()
+    wait_until(lambda: ours() <= before)
 
 
 def test_threads_trip_once_and_count_each_failure(client: redis.Redis) -> None:
@@ -83,6 +103,7 @@ print(sum(breaker.can_execute() for _ in range(5)), flush=True)
 """
 
 
+@pytest.mark.once(reason="the machine needs long for so many interpreters")
 @pytest.mark.thread_unsafe(reason="eight processes at once are enough")
 def test_scenario_7_of_8_processes_at_the_reopening_time_exactly_so_many_get_a_probe(
     client: redis.Redis, redis_server: Server
@@ -115,6 +136,7 @@ def _go_on(child: Any) -> None:
     child.stdin.flush()
 
 
+@pytest.mark.once(reason="the machine needs long for so many interpreters")
 @pytest.mark.thread_unsafe(reason="multiprocessing starts processes of its own once")
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_processes_of_multiprocessing_share_a_circuit(client: redis.Redis, redis_server: Server, method: str) -> None:
