@@ -34,7 +34,7 @@ KEY = "http://dependency.test"
 URL = f"{KEY}/"
 
 # The suite runs often; SWITCHGEAR_EXAMPLES=1000 looks further.
-EXAMPLES = int(os.environ.get("SWITCHGEAR_EXAMPLES", "20"))
+EXAMPLES = int(os.environ.get("SWITCHGEAR_EXAMPLES", "15"))
 
 
 @dataclass(frozen=True)

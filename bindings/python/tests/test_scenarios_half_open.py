@@ -169,12 +169,14 @@ def test_scenario_08_nor_does_one_that_runs_in_another_thread(new_world: NewWorl
 
         thread = threading.Thread(target=call)
         thread.start()
-        begun.wait()
-        breaker.record_failure()
-        world.clock.now += 1000
-        probe = breaker.acquire()
-        end.set()
-        thread.join()
+        try:
+            begun.wait()
+            breaker.record_failure()
+            world.clock.now += 1000
+            probe = breaker.acquire()
+        finally:
+            end.set()
+            thread.join()
         assert breaker.get_snapshot().half_open_in_flight == 1
         assert probe.record_success() == "applied"
         assert breaker.get_state() == "closed"
