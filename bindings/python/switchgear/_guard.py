@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextlib import asynccontextmanager, contextmanager
 from types import FunctionType
 from typing import Any, NoReturn
 
@@ -41,6 +42,8 @@ def guarded_kind(fn: object, timeout_ms: object = None) -> Kind:
     if isinstance(fn, type):
         _refuse(f"a class ({fn.__name__}) cannot be guarded: guard a function that makes its objects")
     check_fn(fn)
+    if getattr(fn, "__code__", None) in _MAKERS_OF_BLOCKS:
+        _refuse("above `contextmanager` only the making of the block would be guarded: put the breaker below it")
     kind = kind_of(fn)  # type: ignore[arg-type]  # checked one line above
     if timeout_ms is not None and kind in {"function", "generator function"}:
         raise out_of_range("timeout_ms", f"left out for a {kind}, which cannot be interrupted", timeout_ms)
@@ -52,7 +55,26 @@ def like(fn: Callable[..., Any], guarded: Callable[..., Any]) -> Callable[..., A
     # The attributes of a function go with it (pytest and web frameworks keep marks there), those of an object are its
     # own.
     updated = functools.WRAPPER_UPDATES if isinstance(fn, FunctionType) else ()
-    return functools.update_wrapper(guarded, fn, updated=updated)
+    assigned = functools.WRAPPER_ASSIGNMENTS if isinstance(fn, FunctionType) else _names_of(fn)
+    return functools.update_wrapper(guarded, fn, assigned=assigned, updated=updated)
+
+
+def _names_of(fn: Callable[..., Any]) -> list[str]:
+    """What an object says of itself and a function may take over: proxies answer whatever they are asked."""
+    said: list[str] = []
+    for name in functools.WRAPPER_ASSIGNMENTS:
+        try:
+            fits = isinstance(getattr(fn, name, None), dict if name == "__annotations__" else str)
+        except Exception:  # noqa: BLE001 - it may refuse the question in any way
+            fits = False
+        if fits:
+            said.append(name)
+    return said
+
+
+# What `contextlib`'s decorators give: each of them is one function, around many.
+_DECORATORS: tuple[Callable[[Any], Any], ...] = (contextmanager, asynccontextmanager)
+_MAKERS_OF_BLOCKS = frozenset(decorate(id).__code__ for decorate in _DECORATORS)
 
 
 def _function(fn: Callable[..., Any], call: CheckedCall, ways: Ways) -> Callable[..., Any]:

@@ -32,8 +32,11 @@ def is_coroutine_function(fn: object) -> bool:
         # Whoever marks a function as one does it in an attribute; most have none.
         if function is fn and not function.__dict__:
             return False
-    # Also an object that is only marked as one, as `AsyncMock` is.
-    return _is_marked(fn) or _is_marked(function)
+    try:
+        # Also an object that is only marked as one, as `AsyncMock` is.
+        return _is_marked(fn) or _is_marked(function)
+    except Exception:  # noqa: BLE001 - a proxy may refuse to be asked, in any way
+        return False
 
 
 # Also a generator function that `types.coroutine` has made a coroutine function.

@@ -6,7 +6,8 @@ import asyncio
 import functools
 import inspect
 import pickle
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, NoReturn
 from unittest.mock import AsyncMock, MagicMock
 
@@ -359,3 +360,49 @@ def test_the_arguments_of_a_function_may_have_any_name() -> None:
     assert odd(self=1, fn=2, args=3, kwargs=4, epoch=5) == 15
     breaker.on("success", lambda event: None)
     assert odd(self=1, fn=2, args=3, kwargs=4, epoch=5) == 15
+
+
+def test_an_object_that_answers_whatever_it_is_asked() -> None:
+    class Proxy:
+        def __getattr__(self, name: str) -> Proxy:
+            return Proxy()
+
+        def __call__(self) -> int:
+            return 42
+
+    class Shy:
+        @property
+        def __name__(self) -> str:
+            raise RuntimeError("I do not say")
+
+        def __call__(self) -> int:
+            return 42
+
+    assert CircuitBreaker("c")(Proxy())() == 42
+    assert CircuitBreaker("c")(Shy())() == 42
+
+
+@pytest.mark.parametrize("decorate", [contextmanager, asynccontextmanager])
+def test_it_refuses_to_guard_the_making_of_a_block_alone(decorate: Any) -> None:
+    def block() -> Any:
+        yield 1
+
+    async def async_block() -> Any:
+        yield 1
+
+    breaker = CircuitBreaker("c")
+    with pytest.raises(TypeError, match="put the breaker below it"):
+        breaker(decorate(block if decorate is contextmanager else async_block))
+
+
+def test_below_contextmanager_it_guards_the_block() -> None:
+    breaker = CircuitBreaker("c", failure_threshold=1)
+
+    @contextmanager
+    @breaker
+    def block() -> Iterator[int]:
+        yield 1
+
+    with pytest.raises(LookupError), block():
+        raise LookupError
+    assert breaker.get_state() == "open"
