@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import redis
+import valkey
 from support.child import run_script
 from support.clock import ManualClock
 from support.servers import Server
@@ -86,6 +87,29 @@ def test_a_plain_client_of_one_server_is_asked_by_a_plain_read(client: redis.Red
     for _ in range(10):
         breaker.execute(ok)
     assert client.info("commandstats")["cmdstat_hmget"]["calls"] >= 10
+
+
+def blocking(**options: Any) -> Any:
+    kind: Any = redis.BlockingConnectionPool
+    return redis.Redis.from_pool(kind(**options))
+
+
+@pytest.mark.parametrize("kind", [redis.Redis, valkey.Valkey, blocking], ids=["redis", "valkey", "blocking pool"])
+def test_a_healthy_call_needs_no_other_thread(redis_server: Server, kind: Any) -> None:
+    with kind(port=redis_server.port) as client:
+        store = RedisStore(client, timeout_ms=PATIENT)
+        breaker = DistributedCircuitBreaker(name(), store, failure_threshold=1000)
+        # This makes the connection.
+        breaker.execute(ok)
+
+        def carry(*_: object) -> Any:
+            raise AssertionError("another thread was asked")
+
+        store.link.line._here().carriers.carry = carry  # type: ignore[method-assign]  # so that it is noticed
+        for _ in range(5):
+            assert breaker.execute(ok) == "ok"
+            failed(breaker)
+        assert breaker.get_snapshot().failures_in_window == 5
 
 
 def test_scenario_45_many_workers_see_open_and_none_moves_when_it_opened(client: redis.Redis) -> None:
@@ -414,6 +438,7 @@ def test_a_generator_that_is_collected_within_the_client_frees_its_slot_and_bloc
 EXITS = """
 import sys, time
 import redis
+import valkey
 from support.clock import ManualClock
 from switchgear.redis import DistributedCircuitBreaker, RedisStore
 

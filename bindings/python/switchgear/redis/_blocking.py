@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import queue
 import select
 import socket
 import threading
@@ -17,7 +18,7 @@ from typing import Any
 from switchgear._error import StoreError
 from switchgear._native import Ask
 from switchgear.redis._carry import Carriers, OverdueError
-from switchgear.redis._clients import Client, Kind
+from switchgear.redis._clients import LIBRARIES, Client, Kind
 from switchgear.redis._replies import is_answer, is_broken_connection, is_redirection
 from switchgear.redis._talk import Answer, Talk
 from switchgear.redis._watch import Watch
@@ -169,8 +170,10 @@ class Line:
                 # The slots are not known yet, say.
                 raise _NotHereError from error
         pool = getattr(client, "connection_pool", None)
-        # A client with one connection only has no use for a pool.
-        if pool is None or getattr(client, "connection", None) is not None:
+        kind: Any = type(pool)
+        # A client with one connection only has no use for a pool; and what another class than the library's does to
+        # give a connection, or to take it back, is to be done.
+        if pool is None or getattr(client, "connection", None) is not None or not _is_of_library(kind):
             raise _NotHereError
         return pool
 
@@ -212,8 +215,6 @@ class _OfProcess:
             weakref.finalize(self, end).atexit = False
         self.bounded = True
         """Whether connections are of a make that can be told how long to wait."""
-        # Reentrant, for the garbage collector may close a guarded generator anywhere, and settle its call.
-        self._taking = threading.RLock()
 
     def ask(self, pool: Any, command: Sequence[str | bytes | int], deadline: float) -> object:
         """Sends a command over a connection of a pool."""
@@ -228,14 +229,9 @@ class _OfProcess:
 
     def _take(self, pool: Any, deadline: float) -> Any:
         """A connection of the pool. Where one has to be made another thread does it."""
-        # One after another: of two callers that see the same idle connection the second would have to make one, here.
-        if not self._taking.acquire(timeout=max(0.0, deadline - time.monotonic())):
-            raise _UnansweredError
-        try:
-            if _has_idle(pool):
-                return _get_connection(pool)
-        finally:
-            self._taking.release()
+        connection = _idle_connection(pool)
+        if connection is not None:
+            return connection
 
         def late(connection: Any, _: BaseException | None) -> None:
             if connection is not None:
@@ -251,20 +247,32 @@ def _nothing(interrupted: bool) -> None:
     """The conversation learns it from who had the command to send."""
 
 
-def _has_idle(pool: Any) -> bool:
-    """Whether the pool would give a connection that is ready for a command, so that giving it takes no time."""
+def _idle_connection(pool: Any) -> Any:
+    """A connection that is ready for a command, taken out of its pool; none where there is none.
+
+    The pool's own way would make one then, and wait for the server here.
+    """
     if getattr(pool, "pid", None) != os.getpid():
-        return False
+        return None
     try:
         blocking = getattr(pool, "pool", None)
-        waiting = pool._available_connections if blocking is None else blocking.queue
-        next_one = waiting[-1 if isinstance(waiting, list) else 0]
-    except (AttributeError, IndexError):
+        if blocking is None:
+            in_use = pool._in_use_connections
+            connection = pool._available_connections.pop()
+            in_use.add(connection)
+        elif (connection := blocking.get_nowait()) is None:
+            # The place of one that is still to be made.
+            blocking.put_nowait(None)
+            return None
+    except (AttributeError, IndexError, queue.Empty):
         # None is idle, or the pool is of a make that we do not know.
-        return False
-    sock = getattr(next_one, "_sock", None)
+        return None
+    sock = getattr(connection, "_sock", None)
     # One that can be read from was closed by the server, or has something to be read first.
-    return isinstance(sock, socket.socket) and not _is_readable(sock)
+    if isinstance(sock, socket.socket) and not _is_readable(sock):
+        return connection
+    pool.release(connection)
+    return None
 
 
 def _is_readable(sock: socket.socket) -> bool:
@@ -279,6 +287,12 @@ def _get_connection(pool: Any) -> Any:
     kind: Any = type(pool)
     # Until redis-py 5.3 it wanted the name of a command, which it never used.
     return pool.get_connection("HMGET") if _wants_name(kind) else pool.get_connection()
+
+
+@functools.cache
+def _is_of_library(kind: Any) -> bool:
+    methods = (getattr(kind, name, None) for name in ("get_connection", "release"))
+    return all(getattr(method, "__module__", "").partition(".")[0] in LIBRARIES for method in methods)
 
 
 @functools.cache

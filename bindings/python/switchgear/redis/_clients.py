@@ -27,6 +27,10 @@ class AsyncCommands(Protocol):
         """Sends `args`, the command's name first, and returns the reply; raises the server's error reply."""
 
 
+LIBRARIES = ("redis", "valkey")
+"""The packages whose clients are known."""
+
+
 class Kind(Enum):
     """How a client takes a command."""
 
@@ -70,7 +74,6 @@ def recognise(client: object, *, is_async: bool) -> Client:
     raise TypeError(_refusal(client, is_async=is_async))
 
 
-_LIBRARIES = ("redis", "valkey")
 _SINGLES = frozenset({"Redis", "Valkey"})
 _CLUSTERS = frozenset({"RedisCluster", "ValkeyCluster"})
 # These are built on the classes above, or have their method, and do something else with a command.
@@ -82,7 +85,7 @@ def _library_classes(client: object) -> Iterator[tuple[str, bool]]:
     # Its `__class__`, not its type: proxies pass for what they stand for.
     for base in inspect.getmro(client.__class__):
         path = base.__module__.split(".")
-        if path[0] in _LIBRARIES:
+        if path[0] in LIBRARIES:
             yield base.__name__, "asyncio" in path
 
 
@@ -128,7 +131,7 @@ def _refusal(client: object, *, is_async: bool) -> str:
         f"`client` must be a client of redis-py or valkey-py (`{module}.Redis`, `{module}.RedisCluster`, the "
         f"`master_for` of a `Sentinel`) or an object with `command(args, key)`, got `{_class_of(client)}`"
     )
-    if any(importlib.util.find_spec(library) for library in _LIBRARIES):
+    if any(importlib.util.find_spec(library) for library in LIBRARIES):
         return text
     return f'{text}; no client library is installed: pip install "switchgear[redis]"'
 

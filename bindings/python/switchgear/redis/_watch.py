@@ -55,7 +55,7 @@ class Watch:
             running = list(self._running.items())
             if not running:
                 self._asleep = True
-                if not self._running:
+                if not self._running and not self._ended:
                     self._wake.wait()
                 self._asleep = False
                 self._wake.clear()
@@ -63,7 +63,8 @@ class Watch:
             # All are given the same time, so that whatever begins meanwhile is due later.
             delay = min(due for _, (due, _) in running) - time.monotonic()
             if delay > 0:
-                time.sleep(delay)
+                if self._wake.wait(delay):
+                    self._wake.clear()
                 continue
             for key, (due, sock) in running:
                 if due <= time.monotonic() and self.end(key):
