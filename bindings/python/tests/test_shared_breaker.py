@@ -105,7 +105,7 @@ def test_a_healthy_call_needs_no_other_thread(redis_server: Server, kind: Any) -
         def carry(*_: object) -> Any:
             raise AssertionError("another thread was asked")
 
-        store.link.line._here().carriers.carry = carry  # type: ignore[method-assign]  # so that it is noticed
+        store.link.line._here().carriers.carry = carry  # type: ignore[method-assign,assignment]  # so that it is noticed
         for _ in range(5):
             assert breaker.execute(ok) == "ok"
             failed(breaker)
