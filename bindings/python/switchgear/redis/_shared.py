@@ -123,10 +123,10 @@ class Asking:
 
     def _remembering(self, ending: Ending) -> Callable[[], None]:
         """What is remembered of a failure once it has counted, before its trip is told: who hears of that asks why."""
-        text = failure_text(ending.error) if ending.reason is None else ending.reason
 
         def remember() -> None:
-            self._told.last_failure = text
+            # Put into words only now: whatever the error does then, the store knows of it.
+            self._told.last_failure = failure_text(ending.error) if ending.reason is None else ending.reason
 
         return remember
 
