@@ -33,7 +33,7 @@ mod _native {
     #[pymodule_export]
     use crate::permit::Permit;
     #[pymodule_export]
-    use crate::queue::Queue;
+    use crate::queue::{Queue, Turn};
     #[pymodule_export]
     use crate::scope::{Done, Scope};
     #[pymodule_export]

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::process;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
@@ -11,9 +12,14 @@ use pyo3::{PyTraverseError, PyVisit};
 use crate::convert::locked;
 
 /// What waits to be told.
+///
+/// It calls nothing itself. A daemon thread that Python ends at its exit is unwound through every frame that it has, and must
+/// have none of ours below one of Python's.
 #[pyclass(frozen, module = "switchgear._native")]
 pub struct Queue {
     items: Mutex<VecDeque<Py<PyAny>>>,
+    /// The process whose events these are: a child that is forked begins with none.
+    process: AtomicU32,
     /// The process in which somebody is telling; [`NOBODY`] if nobody is. A process, for a child that was forked meanwhile
     /// has not got the thread that does it.
     teller: AtomicU32,
@@ -21,27 +27,52 @@ pub struct Queue {
 
 const NOBODY: u32 = 0;
 
+/// How many events wait before those are dropped that may be: a listener that takes longer than the calls it hears of would
+/// fill the memory.
+const MOST: usize = 10_000;
+
+/// How long a turn lasts while others bring more and more: the caller whose turn it is has a result to give.
+const LONGEST: Duration = Duration::from_secs(1);
+
 #[pymethods]
 impl Queue {
     #[new]
-    const fn new() -> Self {
-        Self { items: Mutex::new(VecDeque::new()), teller: AtomicU32::new(NOBODY) }
-    }
-
-    fn push(&self, item: Py<PyAny>) {
-        locked(&self.items).push_back(item);
-    }
-
-    fn drain(&self, tell: &Bound<'_, PyAny>) -> PyResult<()> {
-        // Again if something came between the last look and the end of our turn, when its bringer saw us still at it.
-        while !self.is_empty() {
-            let Some(turn) = self.begin() else { return Ok(()) };
-            while let Some(item) = self.pop() {
-                tell.call1((item,))?;
-            }
-            drop(turn);
+    fn new() -> Self {
+        Self {
+            items: Mutex::new(VecDeque::new()),
+            process: AtomicU32::new(process::id()),
+            teller: AtomicU32::new(NOBODY),
         }
-        Ok(())
+    }
+
+    fn push(&self, item: Py<PyAny>, droppable: bool) -> bool {
+        let inherited = self.leave_inheritance();
+        let mut items = locked(&self.items);
+        let fits = !droppable || items.len() < MOST;
+        let dropped = if fits {
+            items.push_back(item);
+            None
+        } else {
+            Some(item)
+        };
+        drop(items);
+        drop((inherited, dropped));
+        fits
+    }
+
+    fn begin(slf: &Bound<'_, Self>) -> Option<Turn> {
+        let queue = slf.get();
+        let us = process::id();
+        let seen = queue.teller.load(Ordering::SeqCst);
+        if seen == us || locked(&queue.items).is_empty() {
+            return None;
+        }
+        let is_ours = queue.teller.compare_exchange(seen, us, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+        is_ours.then(|| Turn { queue: slf.clone().unbind(), began: Instant::now(), is_over: AtomicBool::new(false) })
+    }
+
+    fn __len__(&self) -> usize {
+        locked(&self.items).len()
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -56,29 +87,55 @@ impl Queue {
 }
 
 impl Queue {
-    fn is_empty(&self) -> bool {
-        locked(&self.items).is_empty()
-    }
-
     fn pop(&self) -> Option<Py<PyAny>> {
         locked(&self.items).pop_front()
     }
 
-    fn begin(&self) -> Option<Turn<'_>> {
+    /// What a forked child finds is its parent's to tell.
+    fn leave_inheritance(&self) -> Option<VecDeque<Py<PyAny>>> {
         let us = process::id();
-        let seen = self.teller.load(Ordering::SeqCst);
-        let is_free = seen != us && self.teller.compare_exchange(seen, us, Ordering::SeqCst, Ordering::SeqCst).is_ok();
-        is_free.then(|| Turn { queue: self })
+        (self.process.swap(us, Ordering::SeqCst) != us).then(|| std::mem::take(&mut *locked(&self.items)))
     }
 }
 
-/// The turn to tell; over when dropped, also if telling raised.
-struct Turn<'a> {
-    queue: &'a Queue,
+/// The turn to tell; over at its end, or when it is dropped, as it is by an interrupt that comes before anything else.
+#[pyclass(frozen, module = "switchgear._native")]
+pub struct Turn {
+    queue: Py<Queue>,
+    began: Instant,
+    is_over: AtomicBool,
 }
 
-impl Drop for Turn<'_> {
+#[pymethods]
+impl Turn {
+    const fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self) -> Option<Py<PyAny>> {
+        if self.is_late() { None } else { self.queue.get().pop() }
+    }
+
+    fn end(&self) -> bool {
+        if !self.is_over.swap(true, Ordering::SeqCst) {
+            self.queue.get().teller.store(NOBODY, Ordering::SeqCst);
+        }
+        !self.is_late()
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.queue)
+    }
+}
+
+impl Turn {
+    fn is_late(&self) -> bool {
+        self.began.elapsed() > LONGEST
+    }
+}
+
+impl Drop for Turn {
     fn drop(&mut self) {
-        self.queue.teller.store(NOBODY, Ordering::SeqCst);
+        self.end();
     }
 }

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import CoroutineType
+from types import CoroutineType, FrameType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from switchgear._awaitable import PLAIN, must_be_awaited
-from switchgear._call import check_fn, enter_async
+from switchgear._call import Ways, check_fn, enter_async
 from switchgear._config import checked_name
+from switchgear._entered import Indirect
 from switchgear._fallback import NO_OPTIONS, CheckedCall, checked_async_call
 from switchgear._guard import guard_with, like
 from switchgear._hot import hot_coroutine_function, hot_function
 from switchgear._kind import kind_of
 from switchgear._local import ASYNC_ENTRY, LocalCircuit, PreparedPolicy
-from switchgear._native import Scope
+from switchgear._native import Permit, Scope
 from switchgear._sync_breaker import SyncBreaker
 from switchgear._types import FallbackOn, Snapshot, State
 
@@ -30,7 +31,7 @@ T = TypeVar("T")
 F = TypeVar("F")
 
 
-class CircuitBreaker(SyncBreaker):
+class CircuitBreaker(Scope, SyncBreaker):
     """Guards the calls to one dependency, in this process, sync and async ones alike.
 
     Safe under threads and after fork; no lock is held while a guarded function runs.
@@ -63,7 +64,7 @@ class CircuitBreaker(SyncBreaker):
         ```
     """
 
-    __slots__ = ("_machine",)
+    __slots__ = ("__weakref__", "_circuit", "_indirect", "_machine", "_ways")
 
     _circuit: LocalCircuit
 
@@ -79,9 +80,11 @@ class CircuitBreaker(SyncBreaker):
         return breaker
 
     def _bind(self, circuit: LocalCircuit) -> None:
-        SyncBreaker.__init__(self, circuit, ASYNC_ENTRY)
+        self._circuit = circuit
+        self._ways = Ways(circuit.rules, circuit.admit, ASYNC_ENTRY)
         self._scope_bind(circuit.machine, circuit)
         self._machine = circuit.machine
+        self._indirect: Indirect[Permit] = Indirect()
 
     @overload
     def execute(self, fn: Callable[[], T], *, fallback: None = None, fallback_on: FallbackOn | None = None) -> T: ...
@@ -284,6 +287,17 @@ class CircuitBreaker(SyncBreaker):
     __aenter__ = Scope._scope_aenter
     __aexit__ = Scope._scope_aexit
 
+    def acquire(self) -> Permit:
+        """Asks for one call by hand, and gives the permit to settle it with.
+
+        Raises:
+            CircuitOpenError: The circuit refused it.
+            InvalidTimeError: The policy's clock fails.
+        """
+        permit = self._circuit.permit()
+        permit._keep()
+        return permit
+
     def get_state(self) -> State:
         """The state as callers see it: forced open reads `open`, disabled reads `closed`. Changes nothing."""
         return self._machine.state()
@@ -338,6 +352,15 @@ class CircuitBreaker(SyncBreaker):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}: {self.get_state()}>"
+
+    def _begin_block(self) -> Permit:
+        return self._circuit.permit().__enter__()
+
+    def _enter_indirect(self, frame: FrameType | None, permit: Permit) -> None:
+        self._indirect.enter(frame, permit)
+
+    def _leave_indirect(self, frame: FrameType | None) -> Permit:
+        return self._indirect.leave(frame, self._scope_frames(), self._scope_take)
 
     def _guarded(self, fn: Callable[..., Any], call: CheckedCall) -> Callable[..., Any]:
         slow = guard_with(fn, call, self._ways)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
-from switchgear._classify import CallRules, Ending, Outcome
+from switchgear._classify import CallRules, Ending
 from switchgear._clock import monotonic_now, read
 from switchgear._error import Refusal
 from switchgear._events import Emitter
 from switchgear._failure_text import failure_text, raised_text
 from switchgear._log import warn_once
-from switchgear._native import Permit
-from switchgear._permit import block_ending, by_hand
-from switchgear._settle import Settle, settle_as
+from switchgear._settle import Settle
 from switchgear._types import CallEvent, Settled
+
+P = TypeVar("P")
 
 
 class Told:
@@ -55,8 +55,8 @@ UNCOUNTED: Final = object()
 """What takes the place of a grant where nothing counts: in calls that were refused, and that `observe` lets through."""
 
 
-class SyncCircuit(Told):
-    """A circuit whose answers are not awaited. A subclass says how it is asked."""
+class SyncCircuit(Told, Generic[P]):
+    """A circuit whose answers are not awaited. A subclass says how it is asked, and what its permits are."""
 
     __slots__ = ()
 
@@ -85,27 +85,21 @@ class SyncCircuit(Told):
             return _ignore if self.rules.host.observe else grant  # type: ignore[return-value]  # no other exceptions there
         return partial(self.settle_block, grant)
 
-    def acquire(self) -> Permit:
-        """The permit of one call, for whoever may settle without it. Raises the refusal."""
-        permit = self.permit()
-        permit._keep()
-        return permit
-
-    def permit(self) -> Permit:
+    def permit(self) -> P:
         """The permit of one call. Raises the refusal."""
         grant = self.ask()
         if not isinstance(grant, Exception):
-            return Permit(self, grant, probe=type(grant) is not int and grant.is_probe)
+            return self.permit_of(grant, probe=type(grant) is not int and grant.is_probe)
         if not self.rules.host.observe:
             try:
                 raise grant
             finally:
                 del grant
-        return Permit(self, UNCOUNTED)
+        return self.permit_of(UNCOUNTED, probe=False)
 
-    def begin_block(self) -> Permit:
-        """The permit of a call that begins now, and is a block. Raises the refusal."""
-        return self.permit().__enter__()
+    def permit_of(self, grant: Any, *, probe: bool) -> P:
+        """The permit that a grant is in."""
+        raise NotImplementedError
 
     def settle_by_hand(self, grant: Any, ending: Ending) -> Settled:
         """Counts an ending and tells it. Raises what keeps it from being counted."""
@@ -125,18 +119,6 @@ class SyncCircuit(Told):
             text = f"the clock of circuit `{self.rules.circuit}` failed: {raised_text(error)}"
             warn_once(self.rules.told, "clock", text)
         self.tell(ending)
-
-    def begin(self) -> int | None:
-        """When the block of a permit begins; for `Permit`."""
-        return self.rules.begin()
-
-    def settle_permit(self, grant: Any, outcome: Outcome, error: BaseException | None) -> Settled:
-        """Settles what was reported by hand, an error as the classification says; for `Permit`."""
-        return self.settle_by_hand(grant, by_hand(self.rules, error) if outcome == "failure" else Ending(outcome))
-
-    def leave_block(self, grant: Any, begun: int | None, error: BaseException | None) -> None:
-        """Settles the block of a permit that was not settled in it; for `Permit`."""
-        settle_as(partial(self.settle_block, grant), partial(block_ending, self.rules, begun, error))
 
 
 def _ignore(_ending: Ending) -> None:

@@ -16,7 +16,7 @@ P = TypeVar("P")
 
 
 class Entered(Generic[P]):
-    """The permits of the `async with` blocks that are under one breaker; those of `with` are in the native `Scope`."""
+    """The permits of the blocks that are under one shared breaker; local ones have the native `Scope` for theirs."""
 
     __slots__ = ("_by_frame", "_indirect")
 
@@ -30,7 +30,7 @@ class Entered(Generic[P]):
         """Notes the permit of a block that begins.
 
         Args:
-            frame: The one that called `__aenter__`.
+            frame: The one that called `__enter__` or `__aenter__`.
             permit: What the block runs under.
         """
         if frame.f_code.co_name in _INDIRECT:

@@ -30,7 +30,7 @@ class Emitter:
             group's listeners hear everything in order.
     """
 
-    __slots__ = ("_by_event", "_names", "_outer", "_queue", "loudness")
+    __slots__ = ("_by_event", "_dropped", "_names", "_outer", "_queue", "loudness")
 
     def __init__(self, names: tuple[str, ...] = EVENT_NAMES, outer: Emitter | None = None) -> None:
         self.loudness: Loudness = Loudness() if outer is None else Loudness(outer.loudness)
@@ -41,6 +41,7 @@ class Emitter:
         # never have one.
         self._by_event: dict[str, dict[_Listener, bool]] = {}
         self._queue: Queue = Queue() if outer is None else outer._queue
+        self._dropped: dict[str, object] = {}
 
     def on(self, event: str, fn: Callable[[Any], object]) -> Callable[[], None]:
         """Adds a listener; the answer removes it.
@@ -74,13 +75,27 @@ class Emitter:
 
     def emit(self, event: str, payload: object) -> None:
         """Tells everybody who listens, after the events that are being told right now."""
-        if self.hears(event):
-            self.later(lambda: self.tell(event, payload))
+        if self.hears(event) and not self._put(lambda: self.tell(event, payload), droppable=event in _CALLS):
+            text = f"the listeners of `{event}` take longer than the calls they hear of: some events were dropped"
+            warn_once(self._dropped, "dropped", text)
 
     def later(self, tell: Callable[[], object]) -> None:
         """Calls a function after the events that are being told right now, and before those that come later."""
-        self._queue.push(tell)
-        self._queue.drain(_call)
+        self._put(tell, droppable=False)
+
+    def _put(self, tell: Callable[[], object], *, droppable: bool) -> bool:
+        fits = self._queue.push(tell, droppable)
+        # Again if something came between the last look and the end of our turn, when its bringer saw us still at it.
+        # Not if our time is up: what is left is told by the next who brings something, and there are many then.
+        while (turn := self._queue.begin()) is not None:
+            try:
+                for waiting in turn:
+                    waiting()
+            finally:
+                has_told_all = turn.end()
+            if not has_told_all:
+                break
+        return fits
 
     def tell(self, event: str, payload: object) -> None:
         """Tells everybody who listens, at once: for what `later` calls."""
@@ -114,6 +129,5 @@ class _Listener:
 # What a call that was let through emits; refusals are told without being asked for at the start of a call.
 _CALL_EVENTS = frozenset({"success", "failure", "ignored"})
 
-
-def _call(tell: Any) -> None:
-    tell()
+# What may be dropped if it is too much: there is another one with the next call.
+_CALLS = _CALL_EVENTS | {"refused"}

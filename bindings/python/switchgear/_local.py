@@ -11,16 +11,17 @@ from switchgear._async_generator import guard_async_generator
 from switchgear._awaitable import PLAIN, discard, is_async_generator, is_generator, must_be_awaited
 from switchgear._call import refuse_awaitable
 from switchgear._circuit import SyncCircuit
-from switchgear._classify import CODES, SUCCEEDED, CallRules, Ending, raised
+from switchgear._classify import CODES, SUCCEEDED, CallRules, Ending, Outcome, raised
 from switchgear._clock import check_clock, monotonic_now
 from switchgear._config import BREAKER_POLICY, HostPolicy, read_policy
 from switchgear._error import CircuitOpenError
 from switchgear._events import Emitter
 from switchgear._fallback import CheckedCall
 from switchgear._generator import Life, guard_generator
-from switchgear._native import FAILURE, SUCCESS, Config, Denial, Grant, Machine, Transition
+from switchgear._native import FAILURE, SUCCESS, Config, Denial, Grant, Machine, Permit, Transition
+from switchgear._permit import block_ending, by_hand
 from switchgear._settle import settle_as
-from switchgear._types import StateChange
+from switchgear._types import Settled, StateChange
 
 ASYNC_ENTRY = "execute_async"
 """What to use where a result has to be awaited."""
@@ -42,7 +43,7 @@ class PreparedPolicy:
         return cls(read.config, read.host, outer)
 
 
-class LocalCircuit(SyncCircuit):
+class LocalCircuit(SyncCircuit[Permit]):
     """One circuit: the native machine with the host's clock, and what it tells.
 
     Args:
@@ -98,10 +99,23 @@ class LocalCircuit(SyncCircuit):
                 self.last_failure = before
         return applied
 
+    def permit_of(self, grant: Any, *, probe: bool) -> Permit:
+        """The permit that a grant is in."""
+        return Permit(self, grant, probe=probe)
+
+    def begin(self) -> int | None:
+        """When the block of a permit begins; for `Permit`."""
+        return self.rules.begin()
+
+    def settle_permit(self, grant: Any, outcome: Outcome, error: BaseException | None) -> Settled:
+        """Settles what was reported by hand, an error as the classification says; for `Permit`."""
+        return self.settle_by_hand(grant, by_hand(self.rules, error) if outcome == "failure" else Ending(outcome))
+
     def leave_block(self, grant: Grant | int, begun: int | None, error: BaseException | None) -> None:
-        """As elsewhere; but most blocks end with a success that changes nothing, and that nobody wants to hear of."""
+        """Settles the block of a permit that was not settled in it; for `Permit`."""
+        # Most blocks end with a success that changes nothing, and that nobody wants to hear of.
         if error is not None or begun is not None or grant != self.machine.hot:
-            super().leave_block(grant, begun, error)
+            settle_as(partial(self.settle_block, grant), partial(block_ending, self.rules, begun, error))
 
     def follow(self) -> None:
         """Tells what the machine has gone through, after each operation. In its order, whichever thread comes first."""

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, NoReturn, TypeAlias, TypeVar, final
 
 from typing_extensions import Self, disjoint_base
 
-from switchgear._circuit import SyncCircuit
+from switchgear._local import LocalCircuit
 from switchgear._types import Settled
 
 _T = TypeVar("_T")
@@ -35,6 +35,7 @@ __all__ = [
     "SharedGrant",
     "Step",
     "Transition",
+    "Turn",
     "__version__",
     "check_name",
     "check_option",
@@ -166,14 +167,26 @@ class Members:
 
 @final
 class Queue:
-    """Things to tell, one after another and in order, whoever adds them and whatever telling adds."""
+    """Things to tell, one after another and in order, whoever adds them and whatever telling adds.
+
+    It calls nothing itself: a daemon thread that Python ends at its exit must have no native frame below its own.
+    """
 
     def __new__(cls) -> Queue: ...
-    def push(self, item: object) -> None: ...
-    def drain(self, tell: Callable[[object], object]) -> None:
-        """Tells everything that waits, unless a thread of this process is at it already: then that one goes on to
-        these. What
-        `tell` raises ends it and is raised; the rest waits for the next call."""
+    def push(self, item: Callable[[], object], droppable: bool) -> bool:
+        """Adds a thing to tell. Whether it was added: one that may be dropped is, where 10 000 wait already."""
+    def begin(self) -> Turn | None:
+        """The turn to tell; `None` if nothing waits, or if a thread of this process is at it already."""
+    def __len__(self) -> int: ...
+
+@final
+class Turn:
+    """The turn to tell: what waits, and what is added meanwhile, for at most a second."""
+
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> Callable[[], object]: ...
+    def end(self) -> bool:
+        """Ends it; so it does by itself when it is dropped. Whether it got to its end before the second was over."""
 
 @final
 class Permit:
@@ -182,7 +195,7 @@ class Permit:
     It is a context manager, too: what is not settled by the end of the block is a success, or what the exception says.
     """
 
-    def __new__(cls, home: SyncCircuit, grant: object, *, probe: bool = False) -> Permit:
+    def __new__(cls, home: LocalCircuit, grant: object, *, probe: bool = False) -> Permit:
         """`home`: the circuit that gave it, and takes back the grant."""
     @property
     def probe(self) -> bool:
@@ -214,7 +227,7 @@ class Scope:
     """
 
     def __new__(cls, *args: object, **kwargs: object) -> Self: ...
-    def _scope_bind(self, machine: Machine, circuit: SyncCircuit) -> None:
+    def _scope_bind(self, machine: Machine, circuit: LocalCircuit) -> None:
         """Says whose hint may let a call through."""
     def _scope_frames(self) -> list[FrameType]:
         """The frames that have a block under it, the oldest first."""

@@ -1,4 +1,4 @@
-"""The right to one call, which settles once: that of breakers whose answers are awaited. The other one is native."""
+"""The right to one call of a breaker that has to ask its store; it settles once. That of local breakers is native."""
 
 from __future__ import annotations
 
@@ -10,6 +10,20 @@ from switchgear._types import Settled
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+
+class BlockingHome(Protocol):
+    """The circuit of a permit, whose answers may take a while."""
+
+    @property
+    def rules(self) -> CallRules:
+        """What all its calls have in common."""
+
+    def settle_by_hand(self, grant: Any, ending: Ending) -> Settled:
+        """Counts an ending. Raises what keeps it from being counted."""
+
+    def settle_block(self, grant: Any, ending: Ending) -> None:
+        """The same at the end of a `with` block, whose own result nothing must hide: raises nothing."""
 
 
 class AsyncHome(Protocol):
@@ -24,6 +38,91 @@ class AsyncHome(Protocol):
 
     async def settle_block(self, grant: Any, ending: Ending) -> None:
         """The same at the end of an `async with` block, whose own result nothing must hide: raises nothing."""
+
+
+class SharedPermit:
+    """The right to one call of a breaker that has to ask its store, and blocks until it has.
+
+    As `Permit` elsewhere, and in Python: a daemon thread that waits for the store when Python exits must have no native
+    frame below, through which it would be unwound.
+    """
+
+    __slots__ = ("_begun", "_grant", "_home", "probe")
+
+    def __init__(self, home: BlockingHome, grant: Any, *, probe: bool = False) -> None:
+        self.probe = probe
+        """Whether it holds one of the slots of a half-open circuit."""
+        self._home = home
+        self._grant = grant
+        self._begun: int | None = None
+
+    def record_success(self) -> Settled:
+        """The dependency did its work."""
+        return self._settle(SUCCEEDED)
+
+    def record_failure(self, error: BaseException | None = None) -> Settled:
+        """The dependency failed. With an error, `is_failure` and `ignore` decide whether it counts.
+
+        Raises:
+            TypeError: `error` is no exception.
+        """
+        if self._is_settled():
+            return "duplicate"
+        return self._settle(by_hand(self._home.rules, error))
+
+    def release(self) -> Settled:
+        """Neither: the call was cancelled, say. Frees the slot and counts nowhere."""
+        return self._settle(NEUTRAL)
+
+    def __enter__(self) -> Self:
+        if self._begun is None:
+            self._begun = self._home.rules.begin()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.leave(error)
+
+    def leave(self, error: BaseException | None) -> None:
+        """Ends the block that is under it."""
+        try:
+            grant = self._take()
+        except AttributeError:
+            return
+        try:
+            ending = block_ending(self._home.rules, self._begun, error)
+        except BaseException:
+            # An interrupt hit the classifier: nobody knows, and the slot must be free all the same.
+            self._home.settle_block(grant, NEUTRAL)
+            raise
+        self._home.settle_block(grant, ending)
+
+    def _settle(self, ending: Ending) -> Settled:
+        # Before settling: a listener that settles again must find it settled. But a clock that fails settles nothing.
+        try:
+            grant = self._take()
+        except AttributeError:
+            return "duplicate"
+        try:
+            answer: Settled = self._home.settle_by_hand(grant, ending)
+        except Exception:
+            self._grant = grant
+            raise
+        return answer
+
+    def _take(self) -> Any:
+        """Takes the grant out. Only one succeeds, for deleting an attribute is one operation."""
+        grant = self._grant
+        del self._grant
+        return grant
+
+    def _is_settled(self) -> bool:
+        return not hasattr(self, "_grant")
+
+    def __repr__(self) -> str:
+        kind = "probe" if self.probe else "call"
+        return f"<SharedPermit of {self._home.rules.circuit!r}: {kind}{', settled' if self._is_settled() else ''}>"
 
 
 class AsyncPermit:

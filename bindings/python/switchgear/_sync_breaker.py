@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from switchgear._call import Ways, check_sync, enter
 from switchgear._circuit import SyncCircuit
 from switchgear._classify import NEUTRAL, SUCCEEDED
-from switchgear._entered import Indirect
 from switchgear._fallback import CheckedCall, checked_async_call
 from switchgear._guard import guard_with, guarded_kind
-from switchgear._native import Grant, Permit, Scope
+from switchgear._native import Grant
 from switchgear._permit import by_hand
 from switchgear._types import CallEvent, CallEventName, FallbackOn, Settled, StateChange
 from switchgear._uncopied import Uncopied
@@ -25,20 +23,14 @@ T = TypeVar("T")
 F = TypeVar("F")
 
 
-class SyncBreaker(Scope, Uncopied):
-    """Guards the calls to one dependency.
+class SyncBreaker(Uncopied):
+    """Guards the calls to one dependency. A subclass has the slots, and the permits and blocks."""
 
-    Args:
-        circuit: What is asked.
-        other: What to use for functions whose result has to be awaited.
-    """
+    # None here: one subclass has a native base as well.
+    __slots__ = ()
 
-    __slots__ = ("__weakref__", "_circuit", "_indirect", "_ways")
-
-    def __init__(self, circuit: SyncCircuit, other: str) -> None:
-        self._circuit = circuit
-        self._ways = Ways(circuit.rules, circuit.admit, other)
-        self._indirect: Indirect[Permit] = Indirect()
+    _circuit: SyncCircuit[Any]
+    _ways: Ways
 
     @property
     def name(self) -> str:
@@ -214,15 +206,6 @@ class SyncBreaker(Scope, Uncopied):
         """
         return self._circuit.settle_by_hand(None, NEUTRAL)
 
-    def acquire(self) -> Permit:
-        """Asks for one call by hand, and gives the permit to settle it with.
-
-        Raises:
-            CircuitOpenError: The circuit refused it.
-            InvalidTimeError: The policy's clock fails.
-        """
-        return self._circuit.acquire()
-
     @overload
     def on(self, event: Literal["state_change"], fn: Callable[[StateChange], object]) -> Callable[[], None]: ...
     @overload
@@ -255,12 +238,3 @@ class SyncBreaker(Scope, Uncopied):
 
     def _guarded(self, fn: Callable[..., Any], call: CheckedCall) -> Callable[..., Any]:
         return guard_with(fn, call, self._ways)
-
-    def _begin_block(self) -> Permit:
-        return self._circuit.begin_block()
-
-    def _enter_indirect(self, frame: FrameType | None, permit: Permit) -> None:
-        self._indirect.enter(frame, permit)
-
-    def _leave_indirect(self, frame: FrameType | None) -> Permit:
-        return self._indirect.leave(frame, self._scope_frames(), self._scope_take)

@@ -4,6 +4,7 @@ Needs a client: `pip install "switchgear[redis]"`. Nothing is imported of it, an
 asked.
 """
 
+from switchgear._permit import SharedPermit
 from switchgear.redis._breaker import DistributedCircuitBreaker
 from switchgear.redis._clients import Commands
 from switchgear.redis._group import DistributedCircuitBreakerGroup
@@ -16,6 +17,7 @@ __all__ = [
     "DistributedCircuitBreaker",
     "DistributedCircuitBreakerGroup",
     "RedisStore",
+    "SharedPermit",
     "SharedPolicy",
     "StoreEvent",
 ]

@@ -11,6 +11,7 @@ from switchgear._circuit import UNCOUNTED, SyncCircuit
 from switchgear._classify import NEUTRAL, Ending
 from switchgear._error import Refusal
 from switchgear._native import Ask, SharedGrant
+from switchgear._permit import SharedPermit
 from switchgear._types import Snapshot
 from switchgear.redis._blocking import Line
 from switchgear.redis._carry import PATIENCE_SECONDS
@@ -20,7 +21,7 @@ from switchgear.redis._shared import Asking, PreparedSharedPolicy, rules_of
 from switchgear.redis._talk import Answer, Talk
 
 
-class BlockingCircuit(SyncCircuit):
+class BlockingCircuit(SyncCircuit[SharedPermit]):
     """One circuit: the engine with the store's clock and client, and what it tells.
 
     Args:
@@ -54,6 +55,10 @@ class BlockingCircuit(SyncCircuit):
             # The garbage collector may have to give it back.
             self._line.ready()
         return answer
+
+    def permit_of(self, grant: Any, *, probe: bool) -> SharedPermit:
+        """The permit that a grant is in."""
+        return SharedPermit(self, grant, probe=probe)
 
     def count(self, grant: Any, ending: Ending) -> bool:
         """Counts an ending. Whether it applied; what the store does not take does not."""

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from switchgear._call import Ways
+from switchgear._entered import Entered
 from switchgear._guard import guard_with
 from switchgear._kind import kind_of
+from switchgear._permit import SharedPermit
 from switchgear._sync_breaker import SyncBreaker
 from switchgear.redis._blocking_circuit import BlockingCircuit
 from switchgear.redis._shared import PreparedSharedPolicy
@@ -64,20 +69,53 @@ class DistributedCircuitBreaker(SyncBreaker):
         ```
     """
 
-    __slots__ = ()
+    __slots__ = ("__weakref__", "_circuit", "_entered", "_ways")
 
     _circuit: BlockingCircuit
 
     def __init__(self, name: str, store: RedisStore, **policy: Unpack[SharedPolicy]) -> None:
         link = checked_store(store, RedisStore, "DistributedCircuitBreaker")
-        super().__init__(BlockingCircuit(name, link, PreparedSharedPolicy.of(policy)), _OTHER)
+        self._bind(BlockingCircuit(name, link, PreparedSharedPolicy.of(policy)))
 
     @classmethod
     def _of(cls, circuit: BlockingCircuit) -> Self:
         """The breaker of a circuit that was made already: how a group makes its members."""
         breaker = cls.__new__(cls)
-        SyncBreaker.__init__(breaker, circuit, _OTHER)
+        breaker._bind(circuit)
         return breaker
+
+    def _bind(self, circuit: BlockingCircuit) -> None:
+        self._circuit = circuit
+        self._ways = Ways(circuit.rules, circuit.admit, _OTHER)
+        self._entered: Entered[SharedPermit] = Entered()
+
+    def __enter__(self) -> SharedPermit:
+        """The breaker as a context manager: the block is one call.
+
+        What is not settled by its end is a success, or what the exception says that leaves it.
+
+        Raises:
+            CircuitOpenError: The circuit refused it.
+            StoreUnavailableError: The store did not answer, under `on_store_failure="fail-closed"`.
+        """
+        permit = self._circuit.permit().__enter__()
+        self._entered.enter(sys._getframe(1), permit)
+        return permit
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._entered.leave(sys._getframe(1)).leave(error)
+
+    def acquire(self) -> SharedPermit:
+        """Asks for one call by hand, and gives the permit to settle it with.
+
+        Raises:
+            CircuitOpenError: The circuit refused it.
+            StoreUnavailableError: The store did not answer, under `on_store_failure="fail-closed"`.
+            InvalidTimeError: The clock fails.
+        """
+        return self._circuit.permit()
 
     def get_state(self) -> State:
         """The state as callers see it: forced open reads `open`, disabled reads `closed`. Changes nothing.
