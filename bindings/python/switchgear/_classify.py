@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from switchgear._awaitable import discard, must_be_awaited
 from switchgear._clock import read
 from switchgear._config import HostPolicy
+from switchgear._error import Refusal
 from switchgear._log import warn_once
 from switchgear._native import FAILURE, RELEASE, SUCCESS
 
@@ -99,9 +100,13 @@ def counts_as_failure(error: BaseException, rules: CallRules) -> bool:
     """Whether an error says that the dependency failed.
 
     Only a clear `False` of `is_failure` says that it does not: a classifier that forgets to answer must not keep the
-    circuit closed for ever. What is no `Exception` says something of this program, or of its user.
+    circuit closed for ever. What is no `Exception` says something of this program, or of its user. And a refusal by the
+    very circuit, from a guarded call within this one, says something of the circuit.
     """
     if not isinstance(error, Exception):
+        return False
+    if isinstance(error, Refusal) and error.circuit == rules.circuit:
+        # Counting it, a probe whose own slot is what refused the inner call would open the circuit again, each time.
         return False
     host = rules.host
     # By the classes it has, as `except` does: a metaclass with an `__instancecheck__` of its own has no say.

@@ -5,7 +5,7 @@ Each is rebuilt by `type(error)(*error.args)`, and so by pickle and copy, too.
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, Literal, TypeAlias
+from typing import ClassVar, Final, Literal
 
 # `Exception.__init__` is called by its name throughout: a class that is both one of these and an error of a client
 # library has bases that take other arguments.
@@ -64,7 +64,38 @@ class InvalidTimeError(SwitchgearError, ValueError):
         Exception.__init__(self, message)
 
 
-class CircuitOpenError(SwitchgearError):
+class Refusal(SwitchgearError):  # noqa: N818 - what a fallback gets: an answer, and the base of two errors
+    """Why a guarded function was not run: what is raised is a `CircuitOpenError` or a `StoreUnavailableError`.
+
+    It has what web frameworks and retry loops want to know, whichever of the two it is.
+
+    Args:
+        circuit: The circuit's name.
+        retry_after_ms: Milliseconds until a call may be admitted, never negative; `None` if nobody knows.
+    """
+
+    status_code: ClassVar[int] = 503
+    """The HTTP status that fits."""
+    retryable: ClassVar[bool] = False
+    """A retry loop should stop here; it may come back after `retry_after`."""
+
+    def __init__(self, circuit: str, retry_after_ms: int | None) -> None:
+        # Not the arguments of the error: those are its own class's.
+        self.circuit: Final = circuit
+        self.retry_after_ms: Final = retry_after_ms
+
+    @property
+    def retry_after(self) -> float | None:
+        """The same in seconds, as `time.sleep` and the retry libraries take it."""
+        return None if self.retry_after_ms is None else self.retry_after_ms / 1000
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """`Retry-After` in whole seconds, rounded up; empty where the wait is unknown."""
+        return {} if self.retry_after_ms is None else {"Retry-After": str(-(-self.retry_after_ms // 1000))}
+
+
+class CircuitOpenError(Refusal):
     """The circuit refused the call; the function was not run. A fresh object each time.
 
     Neither a `TimeoutError` nor a `ConnectionError`: a retry loop that knows only those stops here.
@@ -92,11 +123,6 @@ class CircuitOpenError(SwitchgearError):
 
     code = "circuit_open"
 
-    status_code: ClassVar[int] = 503
-    """The HTTP status that fits."""
-    retryable: ClassVar[bool] = False
-    """A retry loop should stop here and come back after `retry_after`."""
-
     def __init__(
         self,
         circuit: str,
@@ -105,20 +131,9 @@ class CircuitOpenError(SwitchgearError):
         last_failure: str | None = None,
     ) -> None:
         Exception.__init__(self, circuit, state, retry_after_ms, last_failure)
-        self.circuit: Final = circuit
+        Refusal.__init__(self, circuit, retry_after_ms)
         self.state: Final = state
-        self.retry_after_ms: Final = retry_after_ms
         self.last_failure: Final = last_failure
-
-    @property
-    def retry_after(self) -> float | None:
-        """The same in seconds, as `time.sleep` and the retry libraries take it."""
-        return None if self.retry_after_ms is None else self.retry_after_ms / 1000
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """`Retry-After` in whole seconds, rounded up; empty where the wait is unknown."""
-        return {} if self.retry_after_ms is None else {"Retry-After": str(-(-self.retry_after_ms // 1000))}
 
     def __str__(self) -> str:
         what = f"circuit `{self.circuit}` is {self.state}"
@@ -168,10 +183,10 @@ class StoreError(SwitchgearError):
         Exception.__init__(self, message)
 
 
-class StoreUnavailableError(SwitchgearError):
+class StoreUnavailableError(Refusal):
     """The store of a shared circuit did not answer, and so the call was refused (`fail-closed`) or nothing was changed.
 
-    It carries what `CircuitOpenError` carries for web frameworks and retry loops; `code` tells the two apart.
+    Nobody knows when the store will answer again: `retry_after_ms` and `retry_after` are `None`, `headers` is empty.
 
     Args:
         circuit: The circuit's name.
@@ -180,32 +195,15 @@ class StoreUnavailableError(SwitchgearError):
 
     code = "store_unavailable"
 
-    status_code: ClassVar[int] = 503
-    """The HTTP status that fits."""
-    retryable: ClassVar[bool] = False
-    """A retry loop should stop here."""
-    retry_after_ms: ClassVar[None] = None
-    """Nobody knows when the store will answer again."""
-    retry_after: ClassVar[None] = None
-    """The same in seconds."""
-
     def __init__(self, circuit: str, reason: str | None = None) -> None:
         Exception.__init__(self, circuit, reason)
-        self.circuit: Final = circuit
+        Refusal.__init__(self, circuit, None)
         self.reason: Final = reason
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """No `Retry-After`, for the wait is unknown."""
-        return {}
 
     def __str__(self) -> str:
         what = f"the store of circuit `{self.circuit}` did not answer"
         return what if self.reason is None else f"{what}: {self.reason}"
 
-
-Refusal: TypeAlias = CircuitOpenError | StoreUnavailableError
-"""Why a guarded function was not run."""
 
 # Where users find them, and what pickles and tracebacks are to say.
 for _class in (
@@ -213,6 +211,7 @@ for _class in (
     ConfigError,
     InvalidNameError,
     InvalidTimeError,
+    Refusal,
     CircuitOpenError,
     CallTimeoutError,
     StoreError,

@@ -145,7 +145,7 @@ class BreakerTransport(httpx.BaseTransport):
             lost.drop()
         try:
             permit = self._circuits.acquire(key)
-        except (switchgear.CircuitOpenError, switchgear.StoreUnavailableError) as refusal:
+        except switchgear.Refusal as refusal:
             raise _refused(refusal, request) from refusal.__cause__
         call = self._circuits.call(permit.__enter__())
         upload = _Upload(request)
@@ -258,7 +258,7 @@ class AsyncBreakerTransport(httpx.AsyncBaseTransport):
         try:
             asked = self._circuits.acquire(key)
             permit = await (await asked).__aenter__() if inspect.isawaitable(asked) else asked.__enter__()
-        except (switchgear.CircuitOpenError, switchgear.StoreUnavailableError) as refusal:
+        except switchgear.Refusal as refusal:
             raise _refused(refusal, request) from refusal.__cause__
         call = self._circuits.call(permit)
         upload = _Upload(request)
@@ -441,9 +441,7 @@ def _status_error(request: httpx.Request, response: httpx.Response) -> httpx.HTT
     return httpx.HTTPStatusError(f"HTTP {response.status_code}", request=request, response=response)
 
 
-def _refused(
-    refusal: switchgear.CircuitOpenError | switchgear.StoreUnavailableError, request: httpx.Request
-) -> CircuitOpenError | StoreUnavailableError:
+def _refused(refusal: switchgear.Refusal, request: httpx.Request) -> CircuitOpenError | StoreUnavailableError:
     kind = CircuitOpenError if isinstance(refusal, switchgear.CircuitOpenError) else StoreUnavailableError
     refused = kind(*refusal.args)
     refused.request = request

@@ -169,7 +169,7 @@ class BreakerAdapter(requests.adapters.BaseAdapter):
             lost.drop()
         try:
             permit = self._circuits.acquire(key)
-        except (switchgear.CircuitOpenError, switchgear.StoreUnavailableError) as refusal:
+        except switchgear.Refusal as refusal:
             raise _refused(refusal, request) from refusal.__cause__
         call = self._circuits.call(permit.__enter__())
         upload = _Upload(request)
@@ -404,7 +404,7 @@ _COUNTED_BELOW = (
 
 
 def _refused(
-    refusal: switchgear.CircuitOpenError | switchgear.StoreUnavailableError, request: requests.PreparedRequest
+    refusal: switchgear.Refusal, request: requests.PreparedRequest
 ) -> CircuitOpenError | StoreUnavailableError:
     kind = CircuitOpenError if isinstance(refusal, switchgear.CircuitOpenError) else StoreUnavailableError
     refused = kind(*refusal.args)

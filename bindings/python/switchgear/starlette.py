@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, overload
 
-from switchgear._error import CircuitOpenError, StoreUnavailableError
+from switchgear._error import Refusal
 
 try:
     from starlette.responses import JSONResponse
@@ -36,22 +36,21 @@ async def circuit_open_handler(request: Request | WebSocket, error: Exception) -
 
     Args:
         request: What was asked.
-        error: A `CircuitOpenError`, a `StoreUnavailableError`, or a subclass, as `switchgear.httpx` raises them. Any
-            other is raised again.
+        error: A `Refusal`: a `CircuitOpenError`, a `StoreUnavailableError`, or a subclass, as `switchgear.httpx` raises
+            them. Any other is raised again.
 
     Example:
         ```python
         from starlette.applications import Starlette
 
-        from switchgear import CircuitOpenError, StoreUnavailableError
+        from switchgear import Refusal
         from switchgear.starlette import circuit_open_handler
 
         app = Starlette()  # or FastAPI()
-        app.add_exception_handler(CircuitOpenError, circuit_open_handler)
-        app.add_exception_handler(StoreUnavailableError, circuit_open_handler)
+        app.add_exception_handler(Refusal, circuit_open_handler)
         ```
     """
-    if not isinstance(error, (CircuitOpenError, StoreUnavailableError)):
+    if not isinstance(error, Refusal):
         raise error
     answer = _problem(error)
     if not isinstance(request, WebSocket):
@@ -67,7 +66,7 @@ _DENIAL = "websocket.http.response"
 _TRY_AGAIN_LATER = 1013
 
 
-def _problem(error: CircuitOpenError | StoreUnavailableError) -> JSONResponse:
+def _problem(error: Refusal) -> JSONResponse:
     headers = error.headers
     seconds = headers.get("Retry-After")
     when = "later" if seconds is None else f"in {seconds} s"

@@ -15,6 +15,7 @@ from switchgear import (
     ConfigError,
     InvalidNameError,
     InvalidTimeError,
+    Refusal,
     StoreError,
     StoreUnavailableError,
     SwitchgearError,
@@ -117,6 +118,27 @@ def test_an_unavailable_store_says_as_much_as_a_refusal() -> None:
     assert (error.retry_after_ms, error.retry_after, error.headers) == (None, None, {})
     assert str(error) == "the store of circuit `billing` did not answer: LOADING"
     assert str(StoreUnavailableError("billing")) == "the store of circuit `billing` did not answer"
+
+
+@pytest.mark.parametrize(
+    "refusal", [CircuitOpenError("billing", "open", 1_500), StoreUnavailableError("billing")], ids=repr
+)
+def test_both_refusals_are_caught_by_one_class(refusal: Refusal) -> None:
+    def caught() -> Refusal:
+        try:
+            raise refusal
+        except Refusal as error:
+            return error
+
+    assert (caught().circuit, caught().status_code, caught().retryable) == ("billing", 503, False)
+    wait = caught().retry_after_ms
+    assert caught().retry_after == (None if wait is None else 1.5)
+    assert caught().headers == ({} if wait is None else {"Retry-After": "2"})
+    assert Refusal.__module__ == "switchgear"
+
+
+def test_no_other_error_is_a_refusal() -> None:
+    assert {type(error) for error in EACH if isinstance(error, Refusal)} == {CircuitOpenError, StoreUnavailableError}
 
 
 def test_a_class_that_is_both_a_refusal_and_a_clients_error_is_built_as_a_refusal() -> None:

@@ -214,8 +214,8 @@ def test_execute() -> None:
         if isinstance(refusal, CircuitOpenError):
             assert_type(refusal.last_failure, str | None)
             return refusal.last_failure
-        assert_type(refusal, StoreUnavailableError)
-        return refusal.reason
+        assert_type(refusal.retry_after_ms, int | None)
+        return refusal.reason if isinstance(refusal, StoreUnavailableError) else None
 
     assert_type(opened().execute(lambda: 1, fallback=told), int | str | None)
 
