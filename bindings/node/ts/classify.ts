@@ -3,6 +3,7 @@
 import { isOwnTimeout } from "./attempt";
 import type { CallRules } from "./call";
 import type { CheckedCall } from "./call-options";
+import { CircuitOpenError, StoreUnavailableError } from "./error";
 import { isThenable } from "./thenable";
 import { warn } from "./warn";
 
@@ -35,10 +36,22 @@ export function returned(value: unknown, rules: CallRules, durationMs: number | 
 
 /**
  * Whether an error says that the dependency failed. Only a clear `false` says that it does not: a classifier that forgets to
- * answer must not keep the circuit closed for ever.
+ * answer must not keep the circuit closed for ever. And a refusal by the very circuit, from a guarded call within this one,
+ * says something of the circuit.
  */
 export function countsAsFailure(error: unknown, rules: CallRules): boolean {
+  // Counting it, a probe whose own slot is what refused the inner call would open the circuit again, each time.
+  if (isRefusalOf(rules.circuit, error)) return false;
   return rules.host.isFailure === undefined || asked("isFailure", error, rules) !== false;
+}
+
+function isRefusalOf(circuit: string, error: unknown): boolean {
+  try {
+    return (error instanceof CircuitOpenError || error instanceof StoreUnavailableError) && error.circuit === circuit;
+  } catch {
+    // A proxy may refuse the question.
+    return false;
+  }
 }
 
 function faultOf(value: unknown, rules: CallRules, durationMs: number | null): string | null {

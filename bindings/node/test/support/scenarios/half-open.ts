@@ -1,4 +1,5 @@
 /** Half-open circuits, permits and stuck states. */
+import { CircuitOpenError, StoreUnavailableError } from "switchgear";
 import { expect } from "vitest";
 import { boom, Deferred, fail, succeed } from "../time";
 import { changesOf, type Scenario, start, tripped } from "../world";
@@ -275,6 +276,61 @@ export const HALF_OPEN: readonly Scenario[] = [
       expect((await breaker.getSnapshot()).halfOpenInFlight).toBe(1);
       clock.now = zero + 10_001;
       expect([await breaker.canExecute(), await breaker.canExecute()]).toEqual([true, false]);
+    },
+  ],
+  [
+    "a probe that meets its own circuit gives its slot back, and counts nowhere",
+    async ({ clock, breaker: make }) => {
+      const asked: unknown[] = [];
+      const breaker = await tripped(make, clock, { isFailure: (error) => asked.push(error) > 0 });
+      const nested = () => breaker.execute(() => breaker.execute(succeed));
+      async function byPermit(): Promise<void> {
+        const permit = await breaker.acquire();
+        await breaker.execute(succeed).catch(async (refusal: unknown) => {
+          await permit.recordFailure(refusal);
+          throw refusal;
+        });
+        await permit.recordSuccess();
+      }
+      for (const call of [nested, byPermit, nested]) {
+        await expect(call()).rejects.toMatchObject({ code: "circuit_open", state: "half-open", lastFailure: null });
+        expect(await breaker.getSnapshot()).toMatchObject({ state: "half-open", halfOpenInFlight: 0, trips: 1 });
+      }
+      expect(asked).toEqual([]);
+      await expect(breaker.execute(succeed)).resolves.toBe("ok");
+      expect(await breaker.getState()).toBe("closed");
+      await expect(nested()).resolves.toBe("ok");
+    },
+  ],
+  [
+    "the refusal of another circuit counts",
+    async ({ breaker: make }) => {
+      const outer = make({ failureThreshold: 1 });
+      const refusal = new CircuitOpenError({ circuit: "inner", state: "open", retryAfterMs: 10, lastFailure: null });
+      await expect(outer.execute(() => Promise.reject(refusal))).rejects.toBe(refusal);
+      expect(await outer.getState()).toBe("open");
+    },
+  ],
+  [
+    "a store that fails within a call of the circuit is no failure of the dependency",
+    async ({ breaker: make }) => {
+      const outer = make({ failureThreshold: 1 });
+      const refusal = new StoreUnavailableError(outer.name, null);
+      await expect(outer.execute(() => Promise.reject(refusal))).rejects.toBe(refusal);
+      expect(await outer.getState()).toBe("closed");
+    },
+  ],
+  [
+    "an error that cannot even be asked what it is counts, and comes through",
+    async ({ breaker: make }) => {
+      const breaker = make({ failureThreshold: 1 });
+      const refuse = () => {
+        throw boom;
+      };
+      const hostile = new Proxy({}, { getPrototypeOf: refuse });
+      const caught = await breaker.execute(() => Promise.reject(hostile)).catch((error: unknown) => error);
+      expect(Object.is(caught, hostile)).toBe(true);
+      expect(await breaker.getState()).toBe("open");
     },
   ],
 ];
