@@ -10,4 +10,4 @@ export CARGO_TARGET_DIR=$CACHE/target-python
 export VIRTUAL_ENV=$CACHE/venv
 once "build the Python module" bindings/python/switchgear/_native.abi3.so \
   Cargo.toml Cargo.lock core lua bindings/python/Cargo.toml bindings/python/src pyproject.toml scripts/build-python.sh -- \
-  "$VIRTUAL_ENV/bin/maturin" develop --release --locked --skip-install
+  "$VIRTUAL_ENV/bin/maturin" develop --profile python --locked --skip-install

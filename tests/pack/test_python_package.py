@@ -54,7 +54,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     folder = tmp_path_factory.mktemp("dist")
     maturin = Path(sys.executable).with_name("maturin")
     target = str(ROOT / ".cache/target-python")
-    run(maturin, "build", "--release", "--locked", "--out", folder / "wheel", CARGO_TARGET_DIR=target)
+    run(maturin, "build", "--locked", "--out", folder / "wheel", CARGO_TARGET_DIR=target)
     run(maturin, "sdist", "--out", folder / "sdist")
     (sdist,) = (folder / "sdist").iterdir()
 
@@ -64,7 +64,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     (folder / "source").mkdir()
     run("tar", "--touch", "-xzf", sdist, "-C", folder / "source")
     (source,) = (folder / "source").iterdir()
-    run(maturin, "build", "--release", "--out", folder / "rebuilt", cwd=source, CARGO_TARGET_DIR=target)
+    run(maturin, "build", "--out", folder / "rebuilt", cwd=source, CARGO_TARGET_DIR=target)
     # As pip does it for who installs it, but with the maturin that is here.
     path = f"{maturin.parent}{os.pathsep}{os.environ['PATH']}"
     pip = [*PIP, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir"]
