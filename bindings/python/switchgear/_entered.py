@@ -9,8 +9,9 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import AsyncExitStack, ExitStack
 from types import FrameType
-from typing import Any, Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 P = TypeVar("P")
 
@@ -65,11 +66,11 @@ class Indirect(Generic[P]):
 
     def __init__(self) -> None:
         # By thread or task.
-        self._by_runner: dict[object, list[tuple[FrameType | None, P]]] = {}
+        self._by_runner: dict[object, list[tuple[_Entry, P]]] = {}
 
     def enter(self, frame: FrameType | None, permit: P) -> None:
         """Notes the permit of a block that begins."""
-        self._by_runner.setdefault(_runner(), []).append((frame, permit))
+        self._by_runner.setdefault(_runner(), []).append((_Entry.of(frame), permit))
 
     def leave(self, frame: FrameType | None, direct: Iterable[FrameType], take: Callable[[FrameType], P | None]) -> P:
         """Takes out the permit of a block that ends.
@@ -82,23 +83,57 @@ class Indirect(Generic[P]):
         Raises:
             RuntimeError: No block that is not over was entered.
         """
+        leaving = _Entry.of(frame)
         # First the runner's own; an ExitStack may also have been handed to another one.
         for key in (_runner(), *self._by_runner):
             entries = self._by_runner.get(key)
             if not entries:
                 continue
-            _, permit = entries.pop(_newest(entries, frame))
+            at = max(range(len(entries)), key=lambda at: (leaving.fits(entries[at][0]), at))
+            _, permit = entries.pop(at)
             if not entries:
                 self._by_runner.pop(key, None)
             return permit
-        # Called by hand, in another function than `__enter__` was: the newest whose function is over.
+        # Called by hand, in another function than `__enter__` was: the newest whose function is over, one of the same
+        # object if there is one.
         running = _running()
-        for entered in reversed(list(direct)):
-            if entered not in running and not entered.f_code.co_flags & _RESUMABLE:
-                found = take(entered)
-                if found is not None:
-                    return found
-        raise RuntimeError("the breaker's block ends, but none of them was entered and is not over")
+        over = [e for e in direct if e not in running and not e.f_code.co_flags & _RESUMABLE]
+        found = None
+        if over:
+            at = max(range(len(over)), key=lambda at: (leaving.fits(_Entry.of(over[at])), at))
+            found = take(over[at])
+        if found is None:
+            raise RuntimeError("the breaker's block ends, but none of them was entered and is not over")
+        return found
+
+
+class _Entry(NamedTuple):
+    """Where a block was entered, or is left."""
+
+    frame: FrameType | None
+    owner: object
+    """Whose method did it: the ExitStack, or whatever has the breaker for a part."""
+    outer: FrameType | None
+    """The first frame that is no such method: the one that the block is in, if it is in one."""
+
+    @classmethod
+    def of(cls, frame: FrameType | None) -> _Entry:
+        outer = frame
+        while outer is not None and outer.f_code.co_name in _METHODS:
+            outer = outer.f_back
+        return cls(frame, _owner(frame), outer)
+
+    def fits(self, entered: _Entry) -> int:
+        """How well this end fits a beginning.
+
+        Best is the very frame, for a function called `__enter__` may have a block of its own; then the same object in
+        the same frame, for one may be in use in several; then the same object; then the same frame.
+        """
+        if self.frame is not None and self.frame is entered.frame:
+            return 4
+        is_owner = self.owner is not None and self.owner is entered.owner
+        is_outer = self.outer is not None and self.outer is entered.outer
+        return (2 if is_owner else 0) + (1 if is_outer else 0)
 
 
 class _Nested(tuple[P, ...]):
@@ -111,31 +146,20 @@ class _Nested(tuple[P, ...]):
 # breaker for a part or a base.
 _INDIRECT = frozenset({"enter_context", "enter_async_context", "__enter__", "__aenter__"})
 
+# The same at the end of a block.
+_METHODS = _INDIRECT | {"__exit__", "__aexit__", "close", "aclose"}
+
 _CO_GENERATOR, _CO_COROUTINE, _CO_ASYNC_GENERATOR = 0x20, 0x80, 0x200
 _RESUMABLE = _CO_GENERATOR | _CO_COROUTINE | _CO_ASYNC_GENERATOR
-
-
-def _newest(entries: list[tuple[FrameType | None, Any]], frame: FrameType | None) -> int:
-    """Where the entry is that a block in this frame ends."""
-    # Entered by the very frame: a function called `__enter__` may have a block of its own. Else entered for the object
-    # that it is left for: the ExitStack, or whatever has the breaker for a part. Else the newest: a stack may have been
-    # emptied into another one.
-    owner = _owner(frame)
-    newest_first = range(len(entries) - 1, -1, -1)
-    for at in newest_first:
-        if entries[at][0] is frame:
-            return at
-    for at in newest_first:
-        if owner is not None and _owner(entries[at][0]) is owner:
-            return at
-    return len(entries) - 1
 
 
 def _owner(frame: FrameType | None) -> object:
     """Whose method a frame runs: what its first argument is."""
     if frame is None or frame.f_code.co_argcount == 0:
         return None
-    return frame.f_locals.get(frame.f_code.co_varnames[0])
+    owner = frame.f_locals.get(frame.f_code.co_varnames[0])
+    # An ExitStack hands on what it has to `pop_all`'s, this included.
+    return getattr(owner, "_exit_callbacks", owner) if isinstance(owner, (ExitStack, AsyncExitStack)) else owner
 
 
 def _runner() -> object:

@@ -28,7 +28,14 @@ from support.stores import (
     reason_async,
     texts,
 )
-from switchgear import CallTimeoutError, CircuitOpenError, InvalidTimeError, StoreError, StoreUnavailableError
+from switchgear import (
+    CallTimeoutError,
+    CircuitOpenError,
+    InvalidTimeError,
+    Snapshot,
+    StoreError,
+    StoreUnavailableError,
+)
 from switchgear.redis.asyncio import DistributedCircuitBreaker, DistributedCircuitBreakerGroup, RedisStore
 
 
@@ -912,3 +919,41 @@ def test_scenario_55_a_wrong_password_is_told_and_appears_nowhere() -> None:
 
     with start_server(password="right") as server:
         asyncio.run(main(server.port))
+
+
+def test_a_slot_is_free_although_the_event_loop_ends_while_the_call_runs(redis_server: Server) -> None:
+    """As with `asyncio.run`: what still runs is cancelled, and the loop goes on for as long as that takes."""
+    circuit = name()
+
+    def breaker(client: Any) -> DistributedCircuitBreaker:
+        return DistributedCircuitBreaker(circuit, RedisStore(client, timeout_ms=PATIENT), open_duration_ms=60_000)
+
+    async def main() -> asyncio.Task[Any]:
+        client = redis.asyncio.Redis(port=redis_server.port)
+        left.append(client)
+        inside = asyncio.Event()
+
+        async def body() -> None:
+            inside.set()
+            await hang()
+
+        await breaker(client).trip(for_ms=1)
+        await asyncio.sleep(0.005)
+        running = asyncio.create_task(breaker(client).execute(body))
+        await inside.wait()
+        return running
+
+    # Not closed, as in a program that ends: that would wait.
+    left: list[Any] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        assert asyncio.run(main()).cancelled()
+        left.clear()
+        gc.collect()
+
+    async def look() -> Snapshot:
+        async with redis.asyncio.Redis(port=redis_server.port) as client:
+            return await breaker(client).get_snapshot()
+
+    seen = asyncio.run(look())
+    assert (seen.state, seen.half_open_in_flight) == ("half-open", 0)

@@ -575,3 +575,87 @@ def test_async_stacks_that_end_in_another_order_than_they_began() -> None:
         assert breaker.get_state() == "closed"
 
     asyncio.run(main())
+
+
+def test_a_stack_handed_on_by_a_constructor() -> None:
+    clock = ManualClock()
+    breaker = CircuitBreaker("c", open_duration_ms=1000, clock=clock)
+
+    class Session:
+        def __init__(self) -> None:
+            with ExitStack() as stack:
+                self.permit = stack.enter_context(breaker)
+                self._stack = stack.pop_all()
+
+        def close(self) -> None:
+            self._stack.close()
+
+    old = Session()
+    aged(breaker, clock)
+    young = Session()
+    assert young.permit.probe
+    old.close()
+    assert breaker.get_state() == "half-open"
+    young.close()
+    assert breaker.get_state() == "closed"
+
+
+def test_begun_and_ended_by_hand_in_methods_of_one_object() -> None:
+    clock = ManualClock()
+    breaker = CircuitBreaker("c", open_duration_ms=1000, clock=clock)
+
+    class Case:
+        def set_up(self) -> None:
+            breaker.__enter__()
+
+        def tear_down(self) -> None:
+            breaker.__exit__(None, None, None)
+
+    old, young = Case(), Case()
+    old.set_up()
+    aged(breaker, clock)
+    young.set_up()
+    old.tear_down()
+    assert breaker.get_state() == "half-open"
+    young.tear_down()
+    assert breaker.get_state() == "closed"
+
+
+class Subclass(CircuitBreaker):
+    def __enter__(self) -> Permit:
+        return super().__enter__()
+
+    def __exit__(self, *raised: Any) -> None:  # noqa: PYI036 - handed on
+        super().__exit__(*raised)
+
+
+class Wrapper:
+    def __init__(self, breaker: CircuitBreaker) -> None:
+        self.breaker = breaker
+
+    def __enter__(self) -> Permit:
+        return self.breaker.__enter__()
+
+    def __exit__(self, *raised: Any) -> None:  # noqa: PYI036 - handed on
+        self.breaker.__exit__(*raised)
+
+
+@pytest.mark.parametrize("wrap", [lambda breaker: breaker, Wrapper], ids=["a subclass", "a wrapper"])
+def test_generators_whose_blocks_come_in_through_another_method(wrap: Callable[[CircuitBreaker], Any]) -> None:
+    clock = ManualClock()
+    breaker = Subclass("c", open_duration_ms=1000, clock=clock)
+    entered = wrap(breaker)
+
+    def block() -> Generator[Permit, None, None]:
+        with entered as permit:
+            yield permit
+
+    old = block()
+    assert not next(old).probe
+    aged(breaker, clock)
+    young = block()
+    assert next(young).probe
+    assert next(old, None) is None
+    assert breaker.get_state() == "half-open"
+    assert next(young, None) is None
+    assert breaker.get_state() == "closed"

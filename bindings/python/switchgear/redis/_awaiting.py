@@ -81,6 +81,10 @@ class AsyncLine:
         task.add_done_callback(self._tasks.discard)
         return task
 
+    async def for_a_moment(self, task: asyncio.Task[Any]) -> None:
+        """Waits for a task at most as long as anybody would, and whatever comes of it."""
+        await asyncio.wait({task}, timeout=self._seconds)
+
     async def rest(self) -> None:
         """Waits for what is being done in the event loop at hand for nobody."""
         loop = asyncio.get_running_loop()

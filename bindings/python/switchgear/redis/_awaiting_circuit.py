@@ -84,7 +84,7 @@ class AwaitingCircuit(Told):
         return "stale" if task is None else await asyncio.shield(task)
 
     async def settle_block(self, grant: Any, ending: Ending) -> None:
-        """The same at the end of a block. Waits for nothing where the block was cancelled."""
+        """The same at the end of a block."""
         settling = self.settle(grant, ending)
         if settling is not None:
             await settling
@@ -102,9 +102,13 @@ class AwaitingCircuit(Told):
             return None
         hurries = not _is_cancelled(ending)
         task = self._told_to_store(*told, ending, hurries=hurries)
-        if task is None or not hurries:
+        if task is None:
             return None
-        return asyncio.shield(task)
+        if hurries:
+            return asyncio.shield(task)
+        # Of a task that is cancelled the event loop may end right after it: what it had to tell is told by then, unless
+        # it is cancelled once more. Whatever else is neutral may not wait: a coroutine that is closed, for one.
+        return self._line.for_a_moment(task) if isinstance(ending.error, asyncio.CancelledError) else None
 
     async def snapshot(self) -> Snapshot:
         """Everything the store knows of the circuit."""
@@ -146,5 +150,5 @@ def _ignore(_ending: Ending) -> None:
 
 
 def _is_cancelled(ending: Ending) -> bool:
-    """Whether nothing may be awaited any more: a cancelled task may be cancelled again at each `await`."""
+    """Whether nobody waits for what comes of it: a cancelled task may be cancelled again at each `await`."""
     return ending.outcome == "ignored" and not isinstance(ending.error, Exception)
