@@ -800,3 +800,20 @@ def test_so_it_does_for_asyncio() -> None:
                 assert (await client.get(server.url("status/503"))).status_code == 503
 
     asyncio.run(main())
+
+
+def test_closing_an_answer_raises_nothing_of_a_clock_that_breaks() -> None:
+    works = [True]
+
+    def clock() -> int:
+        if not works[0]:
+            raise OSError("the clock is gone")
+        return 1
+
+    answer = httpx.MockTransport(lambda request: httpx.Response(200, content=iter([b"x", b"y"])))
+    with (
+        httpx.Client(transport=BreakerTransport(answer, clock=clock)) as client,
+        client.stream("GET", "http://example.com/") as response,
+    ):
+        assert next(response.iter_raw()) == b"x"
+        works[0] = False
