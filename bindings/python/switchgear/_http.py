@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from switchgear import _native
-from switchgear._error import ConfigError, SwitchgearError
+from switchgear._error import ConfigError
 from switchgear._group import CircuitBreakerGroup
 from switchgear._types import Policy
 
