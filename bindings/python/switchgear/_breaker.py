@@ -14,7 +14,7 @@ from switchgear._fallback import NO_OPTIONS, CheckedCall, checked_async_call
 from switchgear._guard import guard_with, like
 from switchgear._hot import hot_coroutine_function, hot_function
 from switchgear._kind import kind_of
-from switchgear._local import ASYNC_ENTRY, LocalCircuit, PreparedPolicy
+from switchgear._local import ASYNC_ENTRY, LocalCircuit, PreparedPolicy, shown_state
 from switchgear._native import Permit, Scope
 from switchgear._sync_breaker import SyncBreaker
 from switchgear._types import FallbackOn, Snapshot, State
@@ -351,7 +351,7 @@ class CircuitBreaker(Scope, SyncBreaker):
         self._circuit.follow()
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name!r}: {self.get_state()}>"
+        return f"<{type(self).__name__} {self.name!r}: {shown_state(self._machine)}>"
 
     def _begin_block(self) -> Permit:
         return self._circuit.permit().__enter__()

@@ -14,7 +14,7 @@ from switchgear import _native
 from switchgear._async_generator import guard_async_generator
 from switchgear._awaitable import PLAIN, discard, is_async_generator, is_generator, must_be_awaited
 from switchgear._classify import SUCCEEDED, CallRules, Ending, raised, returned
-from switchgear._deadline import Deadline
+from switchgear._deadline import Deadline, check_task
 from switchgear._error import Refusal
 from switchgear._fallback import CheckedCall, fallback_after, recover, recover_async
 from switchgear._generator import Life, guard_generator
@@ -91,6 +91,7 @@ async def enter_async(
     fn: Callable[..., Any], args: Args, kwargs: Kwargs, call: CheckedCall, ways: Ways | AsyncWays
 ) -> Any:
     """An async call. The function may be of any kind; what it gives is awaited if it is awaitable."""
+    check_task(call.timeout_ms)
     admission = await admitted(ways)
     if isinstance(admission, Exception):
         if call.fallback is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -22,6 +23,24 @@ else:
 
 
 T = TypeVar("T")
+
+
+def check_task(timeout_ms: int | None) -> None:
+    """A timeout needs a task of asyncio. Checked before a circuit is asked: this says nothing of the dependency.
+
+    Raises:
+        RuntimeError: There is a timeout and no such task, as under trio.
+    """
+    if timeout_ms is None:
+        return
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        task = None
+    if task is None:
+        raise RuntimeError(
+            "`timeout_ms` needs a task of asyncio; elsewhere bound the call itself, by `trio.fail_after`, say"
+        )
 
 
 class Deadline:

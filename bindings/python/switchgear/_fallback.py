@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from inspect import Parameter, Signature, signature
 from typing import Any
 
 from switchgear._awaitable import discard, must_be_awaited
@@ -36,6 +37,23 @@ def checked_async_call(fallback: object, fallback_on: object, timeout_ms: object
     if timeout is None:
         return call
     return CheckedCall(call.fallback, call.on_failure, timeout)
+
+
+def check_takes(fallback: Callable[..., Any], fn: Callable[..., Any]) -> None:
+    """A guarded function's fallback must be able to take the error, then the function's arguments.
+
+    Found out with the first refusal otherwise, when it is needed. In doubt it is taken: only what the signatures rule
+    out for every call of the function is refused.
+
+    Raises:
+        TypeError: It never can.
+    """
+    takes, gets = _signature(fallback), _signature(fn)
+    if takes is None or gets is None or _may_take(takes, gets):
+        return
+    names = ", ".join(["error", *gets.parameters])
+    name = getattr(fn, "__name__", "the function")
+    raise TypeError(f"the fallback of `{name}` must take the error, then the function's own arguments: ({names})")
 
 
 def fallback_after(ending: Ending, call: CheckedCall) -> Callable[..., Any] | None:
@@ -105,3 +123,38 @@ def _add_cause(later: BaseException, error: BaseException) -> None:
             return
         link = link.__cause__
     later.__cause__ = error
+
+
+def _signature(fn: Callable[..., Any]) -> Signature | None:
+    try:
+        # Not of what a wrapper is around: the wrapper may take more, or less.
+        return signature(fn, follow_wrapped=False)
+    except Exception:  # noqa: BLE001 - an object may refuse the question in any way
+        return None
+
+
+_POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+_VARIABLE = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+
+
+def _may_take(takes: Signature, gets: Signature) -> bool:
+    """Whether there may be a call of `gets` whose arguments `takes` accepts after an error."""
+    given = gets.parameters.values()
+    if not any(one.kind in _VARIABLE for one in given):
+        # What it needs beside the error is more than the function ever has.
+        needed = [one for one in takes.parameters.values() if one.default is one.empty and one.kind not in _VARIABLE]
+        if len(needed) > len(given) + 1:
+            return False
+    required = [one for one in given if one.default is one.empty]
+    positional = [one for one in required if one.kind in _POSITIONAL]
+    by_name = [one.name for one in required if one.kind is Parameter.KEYWORD_ONLY]
+    only = sum(one.kind is Parameter.POSITIONAL_ONLY for one in positional)
+    # What a call may not leave out, so many of it by position and the rest by name.
+    for count in range(only, len(positional) + 1):
+        names = [*(one.name for one in positional[count:]), *by_name]
+        try:
+            takes.bind_partial(None, *positional[:count], **dict.fromkeys(names))
+        except TypeError:
+            continue
+        return True
+    return False

@@ -11,13 +11,20 @@ from typing import Any, NoReturn
 from switchgear._async_generator import AsyncRun, Instead, async_generator_function
 from switchgear._call import AsyncWays, Ways, admitted, check_fn, enter, enter_async
 from switchgear._config import out_of_range
-from switchgear._fallback import CheckedCall, recover_any, recover_async
+from switchgear._deadline import check_task
+from switchgear._fallback import CheckedCall, check_takes, recover_any, recover_async
 from switchgear._generator import Life, guarded_steps, iterated
 from switchgear._kind import Kind, kind_of
 
 
 def guard_with(fn: Callable[..., Any], call: CheckedCall, ways: Ways | AsyncWays) -> Callable[..., Any]:
-    """A function like the one given, each call of which goes through a breaker. `guarded_kind` has checked it."""
+    """A function like the one given, each call of which goes through a breaker. `guarded_kind` has checked it.
+
+    Raises:
+        TypeError: The fallback can take the error and the function's arguments in no case.
+    """
+    if call.fallback is not None:
+        check_takes(call.fallback, fn)
     kind = kind_of(fn)
     if kind == "coroutine function":
         return like(fn, _coroutine_function(fn, call, ways))
@@ -109,6 +116,7 @@ def _generator_function(fn: Callable[..., Any], call: CheckedCall, ways: Ways) -
 
 def _async_generator_function(fn: Callable[..., Any], call: CheckedCall, ways: Ways | AsyncWays) -> Callable[..., Any]:
     async def begin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncRun | Instead:
+        check_task(call.timeout_ms)
         admission = await admitted(ways)
         if isinstance(admission, Exception):
             if call.fallback is None:

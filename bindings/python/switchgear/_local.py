@@ -182,3 +182,10 @@ class LocalCircuit(SyncCircuit[Permit]):
             reason=change.reason,
         )
         self.events.tell("state_change", told)
+
+
+def shown_state(machine: Machine) -> str:
+    """The state of a circuit in a word; and the mode, where an operator decides."""
+    # Neither depends on the time.
+    state, mode, *_ = machine.snapshot(0)
+    return state if mode == "auto" else f"{state} ({mode})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from switchgear._config import BREAKER_POLICY, read_policy
+from switchgear._local import shown_state
 from switchgear._native import FAILURE, RELEASE, SUCCESS, Denial, Grant, Loudness, Machine
 from switchgear._types import Settled, Snapshot, State
 from switchgear._uncopied import Uncopied
@@ -186,7 +187,7 @@ class CircuitBreakerState(Uncopied):
         self._forget()
 
     def __repr__(self) -> str:
-        return f"<CircuitBreakerState: {self.get_state()}>"
+        return f"<CircuitBreakerState: {shown_state(self._machine)}>"
 
     def _admit(self, now: int) -> Grant | None:
         admission = self._machine.admit(now)

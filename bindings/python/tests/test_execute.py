@@ -787,5 +787,40 @@ def test_an_error_is_gone_when_its_handler_is(policy: dict[str, Any]) -> None:
 def test_names_of_what_runs() -> None:
     breaker = CircuitBreaker("billing")
     assert repr(breaker) == "<CircuitBreaker 'billing': closed>"
+    breaker.trip()
+    assert repr(breaker) == "<CircuitBreaker 'billing': open>"
+    breaker.force_open()
+    assert repr(breaker) == "<CircuitBreaker 'billing': open (forced-open)>"
+    breaker.disable()
+    assert repr(breaker) == "<CircuitBreaker 'billing': closed (disabled)>"
     assert inspect.iscoroutinefunction(breaker.execute_async)
     assert not inspect.iscoroutinefunction(breaker.execute)
+
+
+def test_a_timeout_needs_a_task_of_asyncio_and_says_so_before_anything_is_admitted() -> None:
+    breaker = CircuitBreaker("c", failure_threshold=1, timeout_ms=1_000)
+    ran: list[int] = []
+
+    @breaker
+    async def charge() -> None:
+        ran.append(1)
+
+    @breaker
+    async def rows() -> AsyncGenerator[int, None]:
+        ran.append(1)
+        yield 1
+
+    breaker.trip(for_ms=1)
+    for call in (charge(), breaker.execute_async(charge), rows().asend(None)):
+        # As another library's loop does, trio's for one.
+        with pytest.raises(RuntimeError, match="`timeout_ms` needs a task of asyncio"):
+            call.send(None)
+    assert ran == []
+    assert breaker.get_snapshot().half_open_in_flight == 0
+
+    async def free() -> str:
+        return "ok"
+
+    with pytest.raises(StopIteration) as done:
+        CircuitBreaker("c").execute_async(free).send(None)
+    assert done.value.value == "ok"

@@ -43,6 +43,8 @@ def test_manual_control() -> None:
     assert state.snapshot(6).mode == "auto"
     assert state.release(6) == state.record_success(6) == "applied"
     assert repr(state) == "<CircuitBreakerState: closed>"
+    state.force_open(1_000_000)
+    assert repr(state) == "<CircuitBreakerState: open (forced-open)>"
 
 
 @pytest.mark.parametrize("now", [-1, 2**52 + 1, 0.5, float("nan"), "0", None, True, 10**30])
