@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 from switchgear import _native
+from switchgear._error import InvalidTimeError
 
 # Once: a wall clock that is set back or ahead later neither prolongs nor shortens anything.
 _ANCHOR_NS = time.time_ns() - time.monotonic_ns()
@@ -28,8 +29,11 @@ def check_clock(clock: Callable[[], int] | None) -> None:
     if clock is None:
         return
     now = clock()
-    # The core knows what a moment is, and how to say it: any of its operations does.
-    _native.Machine(_native.Config([]), _native.Loudness(), True).snapshot(now)
+    try:
+        # The core knows what a moment is, and how to say it: any of its operations does.
+        _native.Machine(_native.Config([]), _native.Loudness(), True).snapshot(now)
+    except InvalidTimeError as error:
+        raise InvalidTimeError(f"`clock` gave no time: {error}") from None
 
 
 def read(now: Callable[[], int]) -> int | None:

@@ -45,10 +45,15 @@ class PolicyKind(Generic[C]):
     """Options that the core checks together with the policy."""
     host: tuple[str, ...] = ()
     """Options of the host."""
+    own: tuple[str, ...] = ()
+    """What the constructor takes out before: only named where it is said what there is."""
 
 
 BREAKER_POLICY = PolicyKind(_native.Config)
 """A local breaker's policy and nothing else."""
+
+GROUP_POLICY = PolicyKind(_native.Config, own=("name", "max_keys"))
+"""The policy of a group of local breakers."""
 
 
 def read_policy(layers: Sequence[Mapping[str, object]], kind: PolicyKind[C]) -> ReadPolicy[C]:
@@ -74,7 +79,7 @@ def read_policy(layers: Sequence[Mapping[str, object]], kind: PolicyKind[C]) -> 
                 if value is not None:
                     core[name] = value
             else:
-                raise _unknown_option(name, (*_CORE_FIELDS, *kind.core, *host_options))
+                raise _unknown_option(name, (*_CORE_FIELDS, *kind.core, *host_options, *kind.own))
         fields.append(core)
     host = _read_host(given)
     extra = {name: given[name] for name in kind.host if name in given}
@@ -139,7 +144,7 @@ def out_of_range(field: str, valid: str, value: object) -> ConfigError:
 
 _HOST_OPTIONS = ("is_failure", "ignore", "is_failure_result", "slow_call_ms", "timeout_ms", "observe", "clock")
 
-_CORE_FIELDS = tuple(name for name, _, _ in _native.fields())
+_CORE_FIELDS = tuple(name if other is None else f"{name} (or {other})" for name, other, _ in _native.fields())
 _CORE_NAMES = frozenset(name for field in _native.fields() for name in field[:2] if name is not None)
 
 
@@ -148,7 +153,7 @@ def _read_host(given: Mapping[str, object]) -> HostPolicy:
         return check(name, given[name]) if name in given else None
 
     return HostPolicy(
-        is_failure=read("is_failure", checked_callable),
+        is_failure=read("is_failure", _checked_predicate),
         ignore=read("ignore", _checked_types) or (),
         is_failure_result=read("is_failure_result", checked_callable),
         slow_call_ms=read("slow_call_ms", checked_number),
@@ -156,6 +161,13 @@ def _read_host(given: Mapping[str, object]) -> HostPolicy:
         observe=read("observe", _checked_bool) or False,
         clock=read("clock", checked_callable),
     )
+
+
+def _checked_predicate(name: str, value: object) -> Callable[..., Any]:
+    # A class can be called, too; but what it makes of an error is an object, and so never `False`.
+    if not callable(value) or (isinstance(value, type) and issubclass(value, BaseException)):
+        raise out_of_range(name, "a predicate, which gets an error (for exception types there is `ignore`)", value)
+    return value
 
 
 def _checked_types(name: str, value: object) -> tuple[type[BaseException], ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from switchgear._breaker import CircuitBreaker
 from switchgear._clock import check_clock
-from switchgear._config import BREAKER_POLICY, checked_name, read_policy
+from switchgear._config import GROUP_POLICY, checked_name, read_policy
 from switchgear._events import Emitter
 from switchgear._local import LocalCircuit, PreparedPolicy
 from switchgear._members import Members
@@ -48,7 +48,7 @@ class CircuitBreakerGroup(Uncopied):
     __slots__ = ("__weakref__", "_events", "_members")
 
     def __init__(self, *, name: str | None = None, max_keys: int | None = None, **policy: Unpack[Policy]) -> None:
-        read = read_policy([policy], BREAKER_POLICY)
+        read = read_policy([policy], GROUP_POLICY)
         check_clock(read.host.clock)
         prefix = "" if name is None else f"{checked_name(name)}:"
         self._events = Emitter()

@@ -81,6 +81,19 @@ def test_the_error_of_an_unknown_option_says_what_there_is() -> None:
     for name in ("is_failure", "ignore", "slow_call_ms", "timeout_ms", "observe", "clock"):
         assert name in str(caught.value)
 
+    for other in ("reset_timeout_ms", "half_open_max_probes"):
+        assert f"(or {other})" in str(caught.value)
+    assert "max_keys" not in str(caught.value)
+    with pytest.raises(ConfigError, match=r"valid are trip_on, .*, clock, name, max_keys$"):
+        CircuitBreakerGroup(failure_treshold=1)  # type: ignore[call-arg]  # that is what is tested
+
+
+@pytest.mark.parametrize("given", [KeyError, (KeyError, ValueError)])
+def test_exception_classes_are_for_ignore(given: Any) -> None:
+    with pytest.raises(ConfigError, match=r"`is_failure` must be a predicate.*for exception types there is `ignore`"):
+        CircuitBreaker("c", is_failure=given)
+    assert CircuitBreaker("c", ignore=given).get_state() == "closed"
+
 
 def test_a_long_name_of_an_option_is_cut() -> None:
     with pytest.raises(ConfigError) as caught:
@@ -136,7 +149,7 @@ def test_names(name: str) -> None:
 
 @pytest.mark.parametrize("reading", [-1, 2**52 + 1, 1.5, float("nan"), "0", None, True, 10**40])
 def test_a_clock_that_gives_no_time_is_found_out_at_once(reading: Any) -> None:
-    with pytest.raises(InvalidTimeError):
+    with pytest.raises(InvalidTimeError, match=r"`clock` gave no time: .* milliseconds, got `"):
         CircuitBreaker("c", clock=lambda: reading)
     with pytest.raises(InvalidTimeError):
         CircuitBreakerGroup(clock=lambda: reading)

@@ -724,3 +724,16 @@ def test_nothing_is_asked_to_show_a_breaker_and_it_is_not_copied() -> None:
     assert tapped.sent == []
     with pytest.raises(TypeError, match="neither copied nor pickled"):
         breaker.__reduce_ex__(4)
+
+
+def test_a_timeout_is_no_option_of_what_cannot_be_interrupted() -> None:
+    store = RedisStore(Answering(None))
+    for make in (DistributedCircuitBreaker, DistributedCircuitBreakerGroup):
+        with pytest.raises(
+            ConfigError, match=r"`timeout_ms` must be left out .* a sync call cannot be interrupted"
+        ) as raised:
+            make("c", store, timeout_ms=5_000)
+        assert (raised.value.field, raised.value.value) == ("timeout_ms", "5000")
+        make("c", store, timeout_ms=None)
+    with pytest.raises(ConfigError, match=r"valid are .*idle_ttl_ms.*, max_keys$"):
+        DistributedCircuitBreakerGroup("c", store, max_key=5)  # type: ignore[call-arg]  # that is what is tested

@@ -75,7 +75,7 @@ class DistributedCircuitBreaker(SyncBreaker):
 
     def __init__(self, name: str, store: RedisStore, **policy: Unpack[SharedPolicy]) -> None:
         link = checked_store(store, RedisStore, "DistributedCircuitBreaker")
-        self._bind(BlockingCircuit(name, link, PreparedSharedPolicy.of(policy)))
+        self._bind(BlockingCircuit(name, link, PreparedSharedPolicy.of(policy, awaited=False)))
 
     @classmethod
     def _of(cls, circuit: BlockingCircuit) -> Self:

@@ -49,7 +49,7 @@ class DistributedCircuitBreakerGroup(Uncopied):
         self._name = checked_name(name)
         link = checked_store(store, RedisStore, "DistributedCircuitBreakerGroup")
         self._events = Emitter()
-        prepared = PreparedSharedPolicy.of(policy, self._events)
+        prepared = PreparedSharedPolicy.of(policy, self._events, awaited=False)
 
         def make(key: str, note: Callable[[bool], None]) -> DistributedCircuitBreaker:
             return DistributedCircuitBreaker._of(BlockingCircuit(f"{name}:{key}", link, prepared, note))

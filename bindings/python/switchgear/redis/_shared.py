@@ -9,7 +9,7 @@ from typing import Literal
 from switchgear._circuit import Told
 from switchgear._classify import CODES, CallRules, Ending
 from switchgear._clock import check_clock
-from switchgear._config import HostPolicy, PolicyKind, checked_name, read_policy
+from switchgear._config import HostPolicy, PolicyKind, checked_name, out_of_range, read_policy
 from switchgear._error import CircuitOpenError, Refusal, StoreError, StoreUnavailableError
 from switchgear._events import Emitter
 from switchgear._failure_text import failure_text
@@ -38,6 +38,7 @@ class SharedPolicy(Policy, total=False):
 
 
 SHARED_POLICY = PolicyKind(SharedConfig, core=("on_store_failure", "idle_ttl_ms"))
+SHARED_GROUP_POLICY = PolicyKind(SharedConfig, core=SHARED_POLICY.core, own=("max_keys",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +50,20 @@ class PreparedSharedPolicy:
     outer: Emitter | None = None
 
     @classmethod
-    def of(cls, policy: Mapping[str, object], outer: Emitter | None = None) -> PreparedSharedPolicy:
-        """Reads the policy of one breaker, or of a group, and tries its clock."""
-        read = read_policy([policy], SHARED_POLICY)
+    def of(
+        cls, policy: Mapping[str, object], outer: Emitter | None = None, *, awaited: bool = True
+    ) -> PreparedSharedPolicy:
+        """Reads the policy of one breaker, or of a group, and tries its clock.
+
+        Args:
+            policy: As the user gave it.
+            outer: What a group tells with; `None` for a breaker that is on its own.
+            awaited: Whether it guards coroutines; what does not has no timeout.
+        """
+        read = read_policy([policy], SHARED_POLICY if outer is None else SHARED_GROUP_POLICY)
+        if not awaited and read.host.timeout_ms is not None:
+            valid = "left out where no coroutine is guarded, for a sync call cannot be interrupted"
+            raise out_of_range("timeout_ms", valid, read.host.timeout_ms)
         check_clock(read.host.clock)
         return cls(read.config, read.host, outer)
 
