@@ -162,6 +162,11 @@ def circuits_of(group: object, policy: Mapping[str, object], adapter: str, *, aw
         TypeError: `group` is no group, or one of the other kind.
     """
     given = [name for name, value in policy.items() if value is not None]
+    for name in given:
+        if name in _OF_THE_WRAPPED:
+            wrapped = _WRAPPED[adapter]
+            hint = f"give it to the {wrapped} that it wraps, {adapter}({wrapped.split('.')[-1]}({name}=...))"
+            raise ConfigError(f"`{name}` is not an option of {adapter}: {hint}", name)
     if group is None:
         for name in given:
             if name in _NOT_TAKEN:
@@ -177,6 +182,32 @@ _NOT_TAKEN = {
     "is_failure_result": "which answers count is one table for all HTTP adapters; narrow it by `is_failure`",
     "timeout_ms": "give the client a timeout, which counts",
 }
+
+# What sends, and what users of it know it to take: of `httpx.Client` where the transport has it, and of `HTTPAdapter`.
+_WRAPPED = {
+    "BreakerAdapter": "requests.adapters.HTTPAdapter",
+    "BreakerTransport": "httpx.HTTPTransport",
+    "AsyncBreakerTransport": "httpx.AsyncHTTPTransport",
+}
+_OF_THE_WRAPPED = frozenset(
+    [
+        "verify",
+        "cert",
+        "trust_env",
+        "http1",
+        "http2",
+        "limits",
+        "proxy",
+        "uds",
+        "local_address",
+        "retries",
+        "socket_options",
+        "pool_connections",
+        "pool_maxsize",
+        "max_retries",
+        "pool_block",
+    ]
+)
 
 
 def _check_kind(group: object, adapter: str, *, awaited: bool) -> None:

@@ -576,6 +576,12 @@ def test_options_that_fit_no_transport_are_refused(transport: Any) -> None:
         transport(failure_threshold=0)
     with pytest.raises(ConfigError, match="treshold"):
         transport(treshold=1)
+    hint = (
+        rf"`verify` .* of {name}: give it to the httpx\.\w+ that it wraps, {name}\(\w*HTTPTransport\(verify=\.\.\.\)\)"
+    )
+    for group in (None, CircuitBreakerGroup()):
+        with pytest.raises(ConfigError, match=hint):
+            transport(verify=False, group=group)
     with pytest.raises(ConfigError, match=f"`failure_threshold` of {name} goes with no `group`"):
         transport(group=CircuitBreakerGroup(), failure_threshold=1)
 

@@ -578,6 +578,10 @@ def test_options_that_fit_no_adapter_are_refused() -> None:
         with pytest.raises(ConfigError, match=f"`{option}` is not an option of BreakerAdapter: ") as raised:
             BreakerAdapter(**options)
         assert raised.value.field == option
+    hint = r"`max_retries` is not an option of BreakerAdapter: .* BreakerAdapter\(HTTPAdapter\(max_retries=\.\.\.\)\)"
+    options = {"max_retries": 3}
+    with pytest.raises(ConfigError, match=hint):
+        BreakerAdapter(**options)
     with pytest.raises(ConfigError, match="`failure_threshold` of BreakerAdapter goes with no `group`"):
         BreakerAdapter(group=CircuitBreakerGroup(), failure_threshold=1)
     with pytest.raises(ConfigError, match="failure_threshold"):
