@@ -45,12 +45,12 @@ class CircuitBreakerGroup(Uncopied):
         ```
     """
 
-    __slots__ = ("__weakref__", "_events", "_members")
+    __slots__ = ("__weakref__", "_events", "_members", "_prefix")
 
     def __init__(self, *, name: str | None = None, max_keys: int | None = None, **policy: Unpack[Policy]) -> None:
         read = read_policy([policy], GROUP_POLICY)
         check_clock(read.host.clock)
-        prefix = "" if name is None else f"{checked_name(name)}:"
+        prefix = self._prefix = "" if name is None else f"{checked_name(name)}:"
         self._events = Emitter()
         prepared = PreparedPolicy(read.config, read.host, self._events)
 
@@ -81,6 +81,11 @@ class CircuitBreakerGroup(Uncopied):
     def __len__(self) -> int:
         """How many breakers there are."""
         return len(self._members)
+
+    def __contains__(self, one: object) -> bool:
+        """Whether there is a breaker of this key, or this breaker. Asking is no use of it."""
+        name = f"{self._prefix}{one}" if isinstance(one, str) else None
+        return any(breaker is one or breaker.name == name for breaker in self)
 
     def __bool__(self) -> bool:
         """An empty group is a group."""

@@ -189,3 +189,18 @@ def test_a_group_that_nobody_holds_is_collected_with_all_that_is_in_it() -> None
     del group, breaker
     gc.collect()
     assert [reference() for reference in kept] == [None, None]
+
+
+@pytest.mark.parametrize("name", [None, "web"])
+def test_whether_a_key_is_in_a_group_without_using_it(name: str | None) -> None:
+    group = CircuitBreakerGroup(name=name, max_keys=2)
+    first, second = group.for_key("a"), group.for_key("b")
+    assert "a" in group
+    assert first in group
+    for absent in ("c", "", "web:a", "\ud800", 5, None, CircuitBreaker("a")):
+        assert absent not in group
+    group.for_key("c")
+    assert "a" not in group
+    assert second in group
+    assert group.delete("b")
+    assert "b" not in group

@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 import redis
+import redis.asyncio
+import switchgear.redis.asyncio
 import valkey
 from support.child import run_script
 from support.clock import ManualClock
 from support.servers import Server
-from support.stores import PATIENT, Answering, Tapped, heard, name, reason
+from support.stores import PATIENT, Answering, AsyncTapped, Tapped, heard, name, reason
 from switchgear import (
     CircuitOpenError,
     ConfigError,
@@ -438,6 +440,8 @@ def test_a_generator_that_is_collected_within_the_client_frees_its_slot_and_bloc
 EXITS = """
 import sys, time
 import redis
+import redis.asyncio
+import switchgear.redis.asyncio
 import valkey
 from support.clock import ManualClock
 from switchgear.redis import DistributedCircuitBreaker, RedisStore
@@ -737,3 +741,19 @@ def test_a_timeout_is_no_option_of_what_cannot_be_interrupted() -> None:
         make("c", store, timeout_ms=None)
     with pytest.raises(ConfigError, match=r"valid are .*idle_ttl_ms.*, max_keys$"):
         DistributedCircuitBreakerGroup("c", store, max_key=5)  # type: ignore[call-arg]  # that is what is tested
+
+
+def test_whether_a_key_is_in_a_group_asks_nothing_of_the_store() -> None:
+    tapped, other = Tapped(redis.Redis()), AsyncTapped(redis.asyncio.Redis())
+    groups: list[Any] = [
+        DistributedCircuitBreakerGroup("web", RedisStore(tapped)),
+        switchgear.redis.asyncio.DistributedCircuitBreakerGroup("web", switchgear.redis.asyncio.RedisStore(other)),
+    ]
+    for group in groups:
+        breaker = group.for_key("a")
+        assert "a" in group
+        assert breaker in group
+        assert "web:a" not in group
+        assert group.delete("a")
+        assert "a" not in group
+    assert tapped.sent == other.sent == []

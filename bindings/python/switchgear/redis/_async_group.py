@@ -85,6 +85,11 @@ class DistributedCircuitBreakerGroup(Uncopied):
         """How many breakers this process holds."""
         return len(self._members)
 
+    def __contains__(self, one: object) -> bool:
+        """Whether there is a breaker of this key, or this breaker. Asking is no use of it."""
+        name = f"{self._name}:{one}" if isinstance(one, str) else None
+        return any(breaker is one or breaker.name == name for breaker in self)
+
     def __bool__(self) -> bool:
         """An empty group is a group."""
         return True
