@@ -41,7 +41,10 @@ export interface RedisStoreOptions {
 export interface StoreEvents {
   /** The store did not answer a command, not in time, or with an error. */
   storeError: StoreEvent;
-  /** A half-open period of the circuit runs by another configuration than ours; said once per circuit object. */
+  /**
+   * A half-open period of the circuit runs by another `probeTimeoutMs`, `halfOpenMaxCalls` or `successThreshold` than ours;
+   * said once per circuit object. Other differences are not noticed.
+   */
   configMismatch: StoreEvent;
 }
 

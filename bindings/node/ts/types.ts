@@ -92,7 +92,7 @@ export interface CircuitBreakerPolicy {
   /**
    * Whether an error says that the dependency failed; one that does not is rethrown as it is and counts nowhere. Only
    * `false` says that it does not; a classifier that forgets to answer, throws, or gives a promise counts the call as a
-   * failure.
+   * failure. A refusal by this very circuit, of a guarded call within a guarded call, never counts, and is not asked about.
    * @defaultValue every error counts
    */
   isFailure?: ((error: unknown) => boolean) | undefined;

@@ -139,7 +139,8 @@ class SyncBreaker(Uncopied):
             timeout_ms: As in the policy, for this function: a coroutine function or an async generator function.
 
         Raises:
-            TypeError: `fn` cannot be called, or is a class.
+            TypeError: `fn` cannot be called, or is a class; or `fallback` can never take the error and the function's
+                arguments.
             ConfigError: An option is wrong.
 
         Example:

@@ -72,7 +72,8 @@ class Policy(TypedDict, total=False):
 
     One that does not is raised as it is and counts nowhere. Only `False` says that it does not: a classifier that
     forgets to answer, raises, or gives an awaitable counts the call as a failure. What is no `Exception`
-    (CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit) never counts, and is not asked about.
+    (CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit) never counts, and is not asked about; nor is a
+    refusal by this very circuit, of a guarded call within a guarded call.
     """
     ignore: type[BaseException] | tuple[type[BaseException], ...] | None
     """Exception types that say nothing of the dependency, as an `except` clause takes them; by default none."""
@@ -90,8 +91,9 @@ class Policy(TypedDict, total=False):
     timeout_ms: int | None
     """After so many milliseconds a coroutine is cancelled and counts as a failure; at most 2 147 483 647; default none.
 
-    The call raises `CallTimeoutError`, whatever the coroutine makes of its cancellation. Sync functions cannot be
-    interrupted: they have no timeout. Of an async generator it bounds each step.
+    The call raises `CallTimeoutError`, whatever the coroutine makes of its cancellation. Of an async generator it
+    bounds each step. Sync functions cannot be interrupted, and what is in a block of `with` or `async with` is no
+    coroutine of ours: they have no timeout, and a shared breaker that guards no coroutines takes none.
     """
     observe: bool | None
     """The machine runs and refusals are announced (`refused` events), but each call is let through; by default `False`.

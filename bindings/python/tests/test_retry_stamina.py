@@ -18,7 +18,8 @@ from redis.asyncio import Redis as AsyncRedis
 from stamina.instrumentation import RetryDetails, set_on_retry_hooks
 from support.clock import ManualClock
 from support.servers import Server
-from switchgear import CircuitBreaker, CircuitOpenError
+from support.stores import Away
+from switchgear import CircuitBreaker, CircuitOpenError, StoreUnavailableError
 
 START = 1_000_000
 #: How long a store may take: the machine may be busy with other tests.
@@ -61,6 +62,8 @@ def hooks() -> Iterator[None]:
 
 
 def as_told(error: Exception) -> bool | float:
+    if isinstance(error, StoreUnavailableError):
+        return 0.001
     if isinstance(error, CircuitOpenError):
         return False if error.retry_after is None else error.retry_after
     return 0.0 if isinstance(error, OSError) else False
@@ -214,3 +217,21 @@ def shared_breaker(
 def name() -> str:
     """One that no other test has: they share the server."""
     return uuid4().hex
+
+
+def test_a_retry_goes_on_while_the_store_is_away(redis_server: Server) -> None:
+    away = Away(2, redis_server.port)
+    dependency = Dependency(ManualClock(START), failures=0)
+    with away.client:
+        breaker = switchgear.redis.DistributedCircuitBreaker(
+            name(), switchgear.redis.RedisStore(away, timeout_ms=PATIENT_MS)
+        )
+
+        @stamina.retry(on=as_told)
+        @breaker
+        def ask(dependency: Dependency) -> str:
+            return dependency.answer()
+
+        assert ask(dependency) == "answered"
+        assert dependency.waits == [0.001, 0.001]
+        assert dependency.calls == 1

@@ -11,7 +11,8 @@ from redis import Redis
 from redis.asyncio import Redis as AsyncRedis
 from support.clock import ManualClock
 from support.servers import Server
-from switchgear import CircuitBreaker, CircuitOpenError
+from support.stores import Away
+from switchgear import CircuitBreaker, CircuitOpenError, Refusal
 from tenacity import (
     AsyncRetrying,
     RetryCallState,
@@ -60,7 +61,7 @@ class Sleep:
 def wait_as_told(state: RetryCallState) -> float:
     assert state.outcome is not None
     error = state.outcome.exception()
-    if isinstance(error, CircuitOpenError) and error.retry_after is not None:
+    if isinstance(error, Refusal) and error.retry_after is not None:
         return error.retry_after
     return 0.5
 
@@ -239,3 +240,21 @@ async def persistently(ask: Callable[[], Awaitable[str]], sleep: Sleep) -> str:
 def name() -> str:
     """One that no other test has: they share the server."""
     return uuid4().hex
+
+
+def test_a_retry_waits_as_after_any_error_while_the_store_is_away(redis_server: Server) -> None:
+    away = Away(2, redis_server.port)
+    with away.client:
+        breaker = switchgear.redis.DistributedCircuitBreaker(
+            name(), switchgear.redis.RedisStore(away, timeout_ms=PATIENT_MS)
+        )
+        sleep = Sleep(ManualClock(START))
+        retrying = Retrying(
+            retry=retry_if_exception_type((OSError, Refusal)),
+            wait=wait_as_told,
+            stop=stop_after_attempt(5),
+            sleep=sleep,
+            reraise=True,
+        )
+        assert retrying(breaker.execute, lambda: "answered") == "answered"
+        assert sleep.slept == [0.5, 0.5]

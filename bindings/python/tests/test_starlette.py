@@ -20,7 +20,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 from support.clock import ManualClock
-from switchgear import CircuitBreaker, CircuitOpenError, StoreUnavailableError
+from switchgear import CircuitBreaker, Refusal, StoreUnavailableError
 from switchgear.starlette import circuit_open_handler
 
 SECRET = "db-17.internal says no"
@@ -30,8 +30,7 @@ App = TypeVar("App", bound=Starlette)
 
 
 def handled(app: App) -> App:
-    app.add_exception_handler(CircuitOpenError, circuit_open_handler)
-    app.add_exception_handler(StoreUnavailableError, circuit_open_handler)
+    app.add_exception_handler(Refusal, circuit_open_handler)
     return app
 
 

@@ -287,7 +287,8 @@ class DistributedCircuitBreaker(Uncopied):
             timeout_ms: As in the policy, for this function.
 
         Raises:
-            TypeError: `fn` cannot be called, is a class, or a function that awaits nothing.
+            TypeError: `fn` cannot be called, is a class, or a function that awaits nothing; or `fallback` can never
+                take the error and the function's arguments.
             ConfigError: An option is wrong.
         """
         call = checked_async_call(fallback, fallback_on, timeout_ms, self._ways.rules.host)

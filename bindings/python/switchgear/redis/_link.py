@@ -18,7 +18,8 @@ StoreEventName: TypeAlias = Literal["store_error", "config_mismatch"]
 """What a store says about itself.
 
 `store_error`: the store did not answer, not in time, or with an error; once per admission, outcome or question.
-`config_mismatch`: a half-open period of the circuit runs by another configuration than ours; once per circuit object.
+`config_mismatch`: a half-open period of the circuit runs by another `probe_timeout_ms`, `half_open_max_calls` or
+`success_threshold` than ours; once per circuit object. Other differences are not noticed.
 """
 
 

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from uuid import uuid4
 
+from redis import Redis
 from switchgear import StoreUnavailableError
 from switchgear.redis import StoreEvent
 
@@ -67,6 +68,20 @@ class Answering:
         if isinstance(self._answer, BaseException):
             raise self._answer
         return self._answer
+
+
+class Away:
+    """A client whose server is away for so many commands."""
+
+    def __init__(self, times: int, port: int) -> None:
+        self.times = times
+        self.client: Any = Redis(port=port)
+
+    def command(self, args: list[str], key: str) -> object:
+        self.times -= 1
+        if self.times >= 0:
+            raise ConnectionError("no route")
+        return self.client.execute_command(*args)
 
 
 class AsyncAnswering(Answering):
