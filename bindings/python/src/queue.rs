@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::process;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
@@ -17,12 +18,17 @@ use crate::convert::locked;
 /// have none of ours below one of Python's.
 #[pyclass(frozen, module = "switchgear._native")]
 pub struct Queue {
-    items: Mutex<VecDeque<Py<PyAny>>>,
+    items: Mutex<VecDeque<Item>>,
     /// The process whose events these are: a child that is forked begins with none.
     process: AtomicU32,
     /// The process in which somebody is telling; [`NOBODY`] if nobody is. A process, for a child that was forked meanwhile
     /// has not got the thread that does it.
     teller: AtomicU32,
+}
+
+struct Item {
+    brought_by: ThreadId,
+    tell: Py<PyAny>,
 }
 
 const NOBODY: u32 = 0;
@@ -47,6 +53,7 @@ impl Queue {
 
     fn push(&self, item: Py<PyAny>, droppable: bool) -> bool {
         let inherited = self.leave_inheritance();
+        let item = Item { brought_by: thread::current().id(), tell: item };
         let mut items = locked(&self.items);
         let fits = !droppable || items.len() < MOST;
         let dropped = if fits {
@@ -68,7 +75,12 @@ impl Queue {
             return None;
         }
         let is_ours = queue.teller.compare_exchange(seen, us, Ordering::SeqCst, Ordering::SeqCst).is_ok();
-        is_ours.then(|| Turn { queue: slf.clone().unbind(), began: Instant::now(), is_over: AtomicBool::new(false) })
+        is_ours.then(|| Turn {
+            queue: slf.clone().unbind(),
+            began: Instant::now(),
+            is_late: AtomicBool::new(false),
+            is_over: AtomicBool::new(false),
+        })
     }
 
     fn __len__(&self) -> usize {
@@ -77,7 +89,7 @@ impl Queue {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         let Ok(items) = self.items.try_lock() else { return Ok(()) };
-        items.iter().try_for_each(|item| visit.call(item))
+        items.iter().try_for_each(|item| visit.call(&item.tell))
     }
 
     fn __clear__(&self) {
@@ -87,12 +99,17 @@ impl Queue {
 }
 
 impl Queue {
-    fn pop(&self) -> Option<Py<PyAny>> {
-        locked(&self.items).pop_front()
+    /// The next thing, if it is one of ours or whoever it is of.
+    fn pop(&self, only_ours: bool) -> Option<Py<PyAny>> {
+        let mut items = locked(&self.items);
+        if only_ours && items.front().is_some_and(|item| item.brought_by != thread::current().id()) {
+            return None;
+        }
+        items.pop_front().map(|item| item.tell)
     }
 
     /// What a forked child finds is its parent's to tell.
-    fn leave_inheritance(&self) -> Option<VecDeque<Py<PyAny>>> {
+    fn leave_inheritance(&self) -> Option<VecDeque<Item>> {
         let us = process::id();
         (self.process.swap(us, Ordering::SeqCst) != us).then(|| std::mem::take(&mut *locked(&self.items)))
     }
@@ -103,6 +120,7 @@ impl Queue {
 pub struct Turn {
     queue: Py<Queue>,
     began: Instant,
+    is_late: AtomicBool,
     is_over: AtomicBool,
 }
 
@@ -113,24 +131,21 @@ impl Turn {
     }
 
     fn __next__(&self) -> Option<Py<PyAny>> {
-        if self.is_late() { None } else { self.queue.get().pop() }
+        let is_late = self.began.elapsed() > LONGEST;
+        self.is_late.store(is_late, Ordering::SeqCst);
+        // What its own listeners bring it tells to the end; what others bring, they go on to bring.
+        self.queue.get().pop(is_late)
     }
 
     fn end(&self) -> bool {
         if !self.is_over.swap(true, Ordering::SeqCst) {
             self.queue.get().teller.store(NOBODY, Ordering::SeqCst);
         }
-        !self.is_late()
+        !self.is_late.load(Ordering::SeqCst)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.queue)
-    }
-}
-
-impl Turn {
-    fn is_late(&self) -> bool {
-        self.began.elapsed() > LONGEST
     }
 }
 

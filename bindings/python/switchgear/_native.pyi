@@ -181,7 +181,7 @@ class Queue:
 
 @final
 class Turn:
-    """The turn to tell: what waits, and what is added meanwhile, for at most a second."""
+    """The turn to tell: what waits, and what is added meanwhile; by other threads, for at most a second."""
 
     def __iter__(self) -> Self: ...
     def __next__(self) -> Callable[[], object]: ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from functools import partial
 from typing import Any, NoReturn
@@ -12,7 +13,7 @@ from uuid import uuid4
 import pytest
 from support.clock import ManualClock
 from support.logs import logged
-from switchgear import CallEvent, CircuitBreaker, CircuitBreakerGroup, CircuitOpenError, StateChange
+from switchgear import CallEvent, CircuitBreaker, CircuitBreakerGroup, CircuitOpenError, StateChange, _native
 
 
 class BoomError(Exception):
@@ -324,3 +325,64 @@ def test_events_are_values() -> None:
     assert event == CallEvent("c", 1, None, None)
     with pytest.raises(AttributeError):
         event.at = 2  # type: ignore[misc]  # that is what is tested
+
+
+def test_listeners_that_are_too_slow_cost_no_memory_and_lose_no_state_change() -> None:
+    breaker = CircuitBreaker("c", failure_threshold=1_000_000)
+    go_on, told, changes = threading.Event(), 0, []
+
+    def slow(event: CallEvent) -> None:
+        nonlocal told
+        told += 1
+        go_on.wait()
+
+    breaker.on("success", slow)
+    breaker.on("state_change", lambda change: changes.append(change.to_state))
+    teller = threading.Thread(target=breaker.execute, args=(lambda: 1,))
+    teller.start()
+    while told == 0:
+        go_on.wait(0.001)
+    with logged("take longer than the calls they hear of") as warnings:
+        for _ in range(10_100):
+            breaker.execute(lambda: 1)
+        breaker.trip()
+    go_on.set()
+    teller.join()
+    breaker.reset()
+    assert told == 10_001
+    assert changes == ["open", "closed"]
+    assert warnings
+
+
+def test_a_turn_to_tell_ends_while_others_go_on_bringing() -> None:
+    queue = _native.Queue()
+    told: list[int] = []
+    assert queue.begin() is None
+    queue.push(lambda: told.append(1), True)
+    with_others = threading.Thread(target=lambda: queue.push(lambda: told.append(2), True))
+    with_others.start()
+    with_others.join()
+    turn = queue.begin()
+    assert turn is not None
+    assert queue.begin() is None
+    for tell in turn:
+        tell()
+    assert turn.end()
+    assert told == [1, 2]
+    assert queue.begin() is None
+
+
+@pytest.mark.thread_unsafe(reason="forks")
+def test_a_child_does_not_tell_what_its_parent_has_not_told_yet() -> None:
+    queue = _native.Queue()
+    told: list[str] = []
+    queue.push(lambda: told.append("parent's"), False)
+    child = os.fork()
+    if child == 0:
+        queue.push(lambda: told.append("child's"), False)
+        turn = queue.begin()
+        for tell in turn or ():
+            tell()
+        os._exit(0 if told == ["child's"] else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert len(queue) == 1
