@@ -216,8 +216,8 @@ class SyncBreaker(Uncopied):
 
         A listener may call the breaker; one that raises harms nothing and is reported once, by `logging`. It runs in
         the thread whose call caused the event, or in one that is telling others: one that takes long holds up what is
-        told after it, but no other thread's call; where 10 000 events wait, those of calls are dropped, which is reported
-        once. Of a call that had begun before, it may not hear.
+        told after it, but no other thread's call. Where 10 000 events wait, those of calls are dropped, which is
+        reported once. Of a call that had begun before, it may not hear.
 
         Args:
             event: `state_change`, `success`, `failure`, `ignored` or `refused`.
