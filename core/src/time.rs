@@ -1,5 +1,6 @@
 //! Time as the machine knows it: whole milliseconds that the host hands in.
 
+use crate::config::Value;
 use crate::error::TimeError;
 
 /// A moment in whole milliseconds, 0 ..= 2^52.
@@ -30,7 +31,7 @@ impl Millis {
         if (0.0..=Self::MAX.0 as f64).contains(&ms) && (ms as u64) as f64 == ms {
             Ok(Self(ms as u64))
         } else {
-            Err(TimeError::new(&ms))
+            Err(TimeError::new(&Value::Number(ms)))
         }
     }
 

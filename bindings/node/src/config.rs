@@ -92,6 +92,12 @@ pub fn check_name(env: Env, name: Utf16String) -> Result<()> {
     name_from_utf16(&name).map(drop).map_err(|error| thrown(&env, error))
 }
 
+/// Whether an HTTP status says that the server failed.
+#[napi(catch_unwind)]
+pub fn status_counts(status: u32) -> bool {
+    u16::try_from(status).is_ok_and(switchgear_core::http::status_counts)
+}
+
 /// A text as an error shows it: in quotes, shortened, without the user and password of a URL.
 #[napi(catch_unwind)]
 pub fn show_text(text: String) -> String {

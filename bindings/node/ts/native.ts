@@ -112,6 +112,8 @@ export interface Native {
   withoutCredentials(text: string): string;
   /** Whether a number is a moment: an integer, 0 to 2^52. */
   isMoment(now: number): boolean;
+  /** Whether an HTTP status says that the server failed. */
+  statusCounts(status: number): boolean;
   /** The defaults of what a facade reads itself. */
   defaults(): { maxKeys: number; prefix: string; storeTimeoutMs: number };
   /** Throws with code `name_invalid` unless the text can name a circuit. */
@@ -121,14 +123,27 @@ export interface Native {
 }
 
 let current: Native | undefined;
+let provided: (() => Partial<Native>)[] = [];
 
 /** Sets the module that everything from here on runs on; called once, by the entry that loads it. */
 export function setNative(loaded: Native): void {
   current = loaded;
 }
 
-/** The module that was set. */
+/** Names what loads the module, or a part of it, when something is first asked of it: until then nothing is run. */
+export function provideNative(load: () => Partial<Native>): void {
+  provided.push(load);
+}
+
+/**
+ * The module.
+ * @throws where it may not run: each time, for nothing is taken for loaded that is not
+ */
 export function native(): Native {
+  if (provided.length > 0) {
+    current = Object.assign({}, current, ...provided.map((load) => load()));
+    provided = [];
+  }
   if (current === undefined) throw new Error("switchgear: import an entry of the package, not one of its files");
   return current;
 }

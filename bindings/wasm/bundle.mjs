@@ -1,0 +1,92 @@
+// Puts the WebAssembly build of the package together: the same facade as Node's, with another native module behind it.
+import { readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { basename, join } from "node:path";
+import { build } from "esbuild";
+
+const here = import.meta.dirname;
+const root = join(here, "../..");
+const facade = join(here, "../node/ts");
+const require = createRequire(import.meta.url);
+const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+
+/** What stands in a bundle for a file of the facade that only Node has. */
+const INSTEAD = { index: "load-local.ts", redis: "load-shared.ts" };
+
+/**
+ * Writes into a folder `dist` that holds the facade already:
+ * - `wasm/index.mjs`, `wasm/redis.mjs` and what they share, for pages, workers and bundlers;
+ * - `wasm/native.js`, for Node where the native file is missing;
+ * - `wasm/index.js`, and `wasm/node.mjs` that re-exports it, for Node where WebAssembly was asked for.
+ */
+export async function bundle(dist) {
+  const folder = join(dist, "wasm");
+  const common = {
+    bundle: true,
+    minify: true,
+    legalComments: "none",
+    // Else every byte beyond ASCII of the module's text would be written out as four.
+    charset: "utf8",
+    target: "es2022",
+    outdir: folder,
+    logLevel: "warning",
+    plugins: [replaced, moduleAsText],
+  };
+  const entries = { index: join(facade, "index.ts"), redis: join(facade, "redis.ts") };
+  await build({
+    ...common,
+    entryPoints: entries,
+    format: "esm",
+    platform: "browser",
+    splitting: true,
+    chunkNames: "shared-[hash]",
+    outExtension: { ".js": ".mjs" },
+  });
+  await build({
+    ...common,
+    entryPoints: { index: entries.index, native: join(here, "ts/fallback.ts") },
+    format: "cjs",
+    platform: "node",
+  });
+  const names = Object.keys(require(join(folder, "index.js")));
+  writeFileSync(join(folder, "node.mjs"), `export { ${names.sort().join(", ")} } from "./index.js";\n`);
+  writeFileSync(join(folder, "index.d.mts"), 'export * from "../index.js";\n');
+  writeFileSync(join(folder, "index.d.ts"), 'export * from "../index";\n');
+  writeFileSync(join(folder, "redis.d.mts"), 'export * from "../redis.js";\n');
+}
+
+/** What loads the native module, asks it for its version at once, or asks the machine for its name, is another file here. */
+const replaced = {
+  name: "replaced",
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^\.\/load$/ }, ({ importer }) => ({
+      path: join(here, "ts", INSTEAD[basename(importer, ".ts")]),
+      sideEffects: true,
+    }));
+    onResolve({ filter: /^\.\/version$/ }, () => ({ path: "version", namespace: "constant" }));
+    onLoad({ filter: /^version$/, namespace: "constant" }, () => ({
+      contents: `export const version = ${JSON.stringify(version)};`,
+    }));
+    onResolve({ filter: /^node:os$/ }, ({ kind }) =>
+      kind === "import-statement" ? { path: join(here, "ts/os.ts") } : undefined,
+    );
+  },
+};
+
+/** A module as text, see `ts/module.ts`. */
+const moduleAsText = {
+  name: "module-as-text",
+  setup({ onLoad }) {
+    onLoad({ filter: /\.wasm$/ }, ({ path }) => ({ contents: textOf(readFileSync(path)), loader: "text" }));
+  },
+};
+
+const FIRST = 35;
+const BACKSLASH = 92;
+
+function textOf(bytes) {
+  return Array.from(bytes, (byte) => {
+    const code = byte + FIRST;
+    return String.fromCharCode(code < BACKSLASH ? code : code + 1);
+  }).join("");
+}

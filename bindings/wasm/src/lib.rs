@@ -1,0 +1,24 @@
+//! The WebAssembly module of the npm package: each function converts, calls the core, and converts back. It holds no rule.
+//!
+//! Numbers and texts cross the boundary, never objects; `bindings/wasm/ts` makes of them what the facade expects of any
+//! native module (`bindings/node/ts/native.ts`).
+
+#![cfg_attr(target_arch = "wasm32", no_std)]
+
+extern crate alloc;
+
+#[cfg(target_arch = "wasm32")]
+mod runtime;
+
+mod convert;
+
+#[cfg(feature = "local")]
+mod breaker;
+#[cfg(feature = "local")]
+mod config;
+#[cfg(feature = "local")]
+mod group;
+#[cfg(feature = "objects")]
+mod objects;
+#[cfg(feature = "shared")]
+mod shared;
