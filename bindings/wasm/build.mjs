@@ -22,7 +22,8 @@ for (const name of process.argv.length > 2 ? process.argv.slice(2) : SHIPPED) ma
 
 function make(name) {
   const features = MODULES[name];
-  if (features === undefined) throw new Error(`no module is called ${name}; there are ${Object.keys(MODULES).join(", ")}`);
+  if (features === undefined)
+    throw new Error(`no module is called ${name}; there are ${Object.keys(MODULES).join(", ")}`);
   // Fractions are shown by JavaScript: what writes them in Rust is a quarter of the module.
   const flags = `${process.env.RUSTFLAGS ?? ""} --cfg switchgear_small`.trim();
   const { file } = built(chosen.cargo, { ...chosen.environment, RUSTFLAGS: flags }, [
@@ -38,18 +39,24 @@ function make(name) {
 
 /** Builds with cargo, which says itself where it put what it made: the target folder may be anywhere. */
 function built(cargo, environment, args) {
-  const { status, error, stdout } = spawnSync(cargo, [...args, "--locked", "--message-format", "json-render-diagnostics"], {
-    cwd: root,
-    encoding: "utf8",
-    env: { ...process.env, ...environment },
-    maxBuffer: 1 << 28,
-    stdio: ["ignore", "pipe", "inherit"],
-  });
+  const { status, error, stdout } = spawnSync(
+    cargo,
+    [...args, "--locked", "--message-format", "json-render-diagnostics"],
+    {
+      cwd: root,
+      encoding: "utf8",
+      env: { ...process.env, ...environment },
+      maxBuffer: 1 << 28,
+      stdio: ["ignore", "pipe", "inherit"],
+    },
+  );
   if (error !== undefined) throw error;
   // Cargo has said why.
   if (status !== 0) process.exit(1);
   const messages = stdout.split("\n").flatMap((line) => (line.startsWith("{") ? [JSON.parse(line)] : []));
-  const made = messages.filter(({ reason, target }) => reason === "compiler-artifact" && ["cdylib", "bin"].includes(target.kind[0]));
+  const made = messages.filter(
+    ({ reason, target }) => reason === "compiler-artifact" && ["cdylib", "bin"].includes(target.kind[0]),
+  );
   const last = made.at(-1);
   return { executable: last?.executable, file: last?.filenames.find((file) => file.endsWith(".wasm")) };
 }

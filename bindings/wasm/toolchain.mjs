@@ -75,9 +75,18 @@ function targetFolder() {
 
 function onPath(name) {
   const folders = (process.env.PATH ?? "").split(delimiter).filter((folder) => existsSync(folder));
-  return folders.flatMap((folder) => readdirSync(folder).filter((file) => name.test(file)).map((file) => join(folder, file)));
+  return folders.flatMap((folder) =>
+    readdirSync(folder)
+      .filter((file) => name.test(file))
+      .map((file) => join(folder, file)),
+  );
 }
 
 function said(program, ...args) {
-  return execFileSync(program, args, { cwd: import.meta.dirname, encoding: "utf8", maxBuffer: 1 << 28, stdio: ["ignore", "pipe", "ignore"] }).trim();
+  return execFileSync(program, args, {
+    cwd: import.meta.dirname,
+    encoding: "utf8",
+    maxBuffer: 1 << 28,
+    stdio: ["ignore", "pipe", "ignore"],
+  }).trim();
 }

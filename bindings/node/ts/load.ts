@@ -14,7 +14,8 @@ function load(): void {
     loaded = require(`./${file}`);
   } catch (error) {
     const { loadLocal, loadShared } = require("./wasm/native.js") as Record<string, () => Partial<Native>>;
-    if (loadLocal === undefined || loadShared === undefined) throw new Error("switchgear: an incomplete package", { cause: error });
+    if (loadLocal === undefined || loadShared === undefined)
+      throw new Error("switchgear: an incomplete package", { cause: error });
     provideNative(loadLocal);
     provideNative(loadShared);
     warnOnce(`${complaint(file, error)}. It runs on WebAssembly instead.`);

@@ -1,6 +1,14 @@
 /** The local half of the module as the facade wants it. */
 
-import type { FieldValue, Native, NativeBreaker, NativeHints, NativeRecency, NativeTransition } from "../../node/ts/native";
+import type {
+  FieldValue,
+  Native,
+  NativeBreaker,
+  NativeConfig,
+  NativeHints,
+  NativeRecency,
+  NativeTransition,
+} from "../../node/ts/native";
 import type { Snapshot, State } from "../../node/ts/types";
 import * as glue from "../dist/local.js";
 import text from "../dist/local.wasm";
@@ -32,6 +40,7 @@ export function loadLocal(): LocalNative {
 }
 
 class Config extends glue.Config {
+  declare readonly opaque?: never;
   constructor(layers: FieldValue[][]) {
     super(packed(glue.Layers, layers));
   }
@@ -57,6 +66,9 @@ const FORCE_OPEN = 2;
 const DISABLE = 3;
 
 class Breaker extends glue.Breaker implements NativeBreaker {
+  constructor(config: NativeConfig) {
+    super(config as Config);
+  }
   override canRequest(now: number): number {
     return super.canRequest(number(now));
   }
