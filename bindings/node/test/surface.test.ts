@@ -44,6 +44,7 @@ describe("the package", () => {
       "StoreError",
       "StoreUnavailableError",
       "TimeError",
+      "guardFetch",
       "version",
     ]);
   });
