@@ -19,6 +19,7 @@ export function watched(response: Response, ending: BodyEnding): Response {
     return response;
   }
   const reader = body.getReader();
+  const fault: Fault = {};
   const stream = new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
@@ -31,6 +32,7 @@ export function watched(response: Response, ending: BodyEnding): Response {
           ending.read();
           controller.close();
         } catch (error) {
+          fault.error = error;
           ending.broken(error);
           controller.error(error);
         }
@@ -42,16 +44,25 @@ export function watched(response: Response, ending: BodyEnding): Response {
     },
     { highWaterMark: AHEAD, size: (chunk) => chunk?.byteLength ?? 1 },
   );
-  return seenAs(response, new Response(stream as never, { status, statusText, headers }));
+  return seenAs(response, new Response(stream as never, { status, statusText, headers }), fault);
+}
+
+/** What broke a body off, once something has. */
+interface Fault {
+  error?: unknown;
 }
 
 /** What a new response cannot be told when it is made. */
-function seenAs(original: Response, made: Response): Response {
+function seenAs(original: Response, made: Response, fault: Fault): Response {
   const { url, redirected, type } = original;
-  for (const [name, value] of Object.entries({ url, redirected, type })) {
-    Object.defineProperty(made, name, { value, configurable: true });
-  }
   const clone = made.clone.bind(made);
-  Object.defineProperty(made, "clone", { value: () => seenAs(original, clone()), configurable: true });
+  const own: Record<string, unknown> = { url, redirected, type, clone: () => seenAs(original, clone(), fault) };
+  for (const name of ["arrayBuffer", "blob", "bytes", "formData", "json", "text"] as const) {
+    const read = (made as unknown as Record<string, (() => Promise<unknown>) | undefined>)[name];
+    // Of a stream that breaks, browsers only say that something failed; of a response of their own they say what, as of an abort.
+    if (read)
+      own[name] = () => read.call(made).catch((error) => Promise.reject("error" in fault ? fault.error : error));
+  }
+  for (const [name, value] of Object.entries(own)) Object.defineProperty(made, name, { value, configurable: true });
   return made;
 }

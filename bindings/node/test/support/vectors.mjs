@@ -62,16 +62,21 @@ const OWNERS = {
  * Runs a file or a folder in each way on a build of the package, and prints what came of it. What a process should exit with: 1
  * if anything differs, 2 if there is nothing to run.
  */
-export function runAll(build, switchgear, path = ALL) {
-  let vectors;
-  try {
-    vectors = load(path, (config) => checkConfig(switchgear, config));
-  } catch (error) {
-    console.error(error.message);
-    return 2;
-  }
+export function runAll(build, switchgear, path) {
+  const vectors = loadFor(switchgear, path);
+  if (vectors === null) return 2;
   const held = Object.entries(WAYS).map(([way, start]) => print(run(build + way, vectors, start(switchgear))));
   return held.every(Boolean) ? 0 : 1;
+}
+
+/** The vectors of a file or a folder, by default all of the project; null, and a word on stderr, if there is nothing to run. */
+export function loadFor(switchgear, path = ALL) {
+  try {
+    return load(path, (config) => checkConfig(switchgear, config));
+  } catch (error) {
+    console.error(error.message);
+    return null;
+  }
 }
 
 const ALL = fileURLToPath(new URL("../../../../tests/vectors", import.meta.url));
@@ -104,7 +109,7 @@ function load(path, checkConfig) {
 }
 
 /** The counts on stdout, the failures on stderr; whether there were none. */
-function print({ runner, vectors, steps, failures }) {
+export function print({ runner, vectors, steps, failures }) {
   console.log(`${runner}: ${vectors} vectors, ${steps} steps`);
   for (const failure of failures.slice(0, LISTED_PER_RUN)) console.error(failure);
   if (failures.length > LISTED_PER_RUN) console.error(`${runner}: ${failures.length - LISTED_PER_RUN} more`);
