@@ -1,7 +1,7 @@
 // Builds bindings/wasm/dist: of each WebAssembly module its bytes, made small, and its glue. `node bindings/wasm/build.mjs
 // [module...]`; by default those that the package ships. Cargo skips what has not changed.
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdirSync, rmSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { TARGET, toolchain } from "./toolchain.mjs";
@@ -33,8 +33,38 @@ function make(name) {
   ]);
   execFileSync(glue, [file, dist, name], { stdio: "inherit" });
   const module = join(dist, `${name}.wasm`);
-  execFileSync(process.execPath, [wasmOpt, "-Oz", join(dist, `${name}_bg.wasm`), "-o", module], { stdio: "inherit" });
+  const small = ["-Oz", "--strip-producers", "--strip-target-features", "--minify-imports-and-exports-and-modules"];
+  const options = { encoding: "utf8", maxBuffer: 1 << 26, stdio: ["ignore", "pipe", "inherit"] };
+  const said = execFileSync(
+    process.execPath,
+    [wasmOpt, ...small, join(dist, `${name}_bg.wasm`), "-o", module],
+    options,
+  );
+  rename(join(dist, `${name}.js`), said);
   for (const rest of [`${name}_bg.wasm`, `${name}_bg.wasm.d.ts`]) rmSync(join(dist, rest));
+}
+
+/** Tells the glue what its imports and exports are called now. */
+function rename(file, said) {
+  const { imports, exports } = JSON.parse(said);
+  const exported = new Map(exports);
+  const imported = new Map(imports.map(([, before, after]) => [before, after]));
+  const modules = new Set(imports.map(([module]) => module));
+  let renamed = 0;
+  const to = (whole, head, name, names, tail = "") => {
+    if (!names.has(name)) return whole;
+    renamed += 1;
+    return head + names.get(name) + tail;
+  };
+  // An export is used as `wasm.name`; the imports are the methods of one object, which stands for the one module they are of.
+  const text = readFileSync(file, "utf8")
+    .replace(/\bwasm\.(\w+)/g, (whole, name) => to(whole, "wasm.", name, exported))
+    .replace(/^( +)(\w+): function\b/gm, (whole, space, name) => to(whole, space, name, imported, ": function"))
+    .replace(/"([^"]+)": import0/, (whole, name) => (modules.has(name) ? "a: import0" : whole));
+  if (modules.size !== 1 || renamed < exports.length + imports.length - 4 || !text.includes("a: import0")) {
+    throw new Error(`the glue of ${file} does not look as expected: read what wasm-bindgen makes now`);
+  }
+  writeFileSync(file, text);
 }
 
 /** Builds with cargo, which says itself where it put what it made: the target folder may be anywhere. */

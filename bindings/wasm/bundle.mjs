@@ -1,5 +1,5 @@
 // Puts the WebAssembly build of the package together: the same facade as Node's, with another native module behind it.
-import { readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { basename, join } from "node:path";
 import { build } from "esbuild";
@@ -30,6 +30,9 @@ export async function bundle(dist) {
     target: "es2022",
     outdir: folder,
     logLevel: "warning",
+    mangleProps: privateNames(),
+    // A field that only says that there is one need not be said twice.
+    tsconfigRaw: { compilerOptions: { useDefineForClassFields: false } },
     plugins: [replaced, moduleAsText],
   };
   const entries = { index: join(facade, "index.ts"), redis: join(facade, "redis.ts") };
@@ -53,6 +56,27 @@ export async function bundle(dist) {
   writeFileSync(join(folder, "index.d.mts"), 'export * from "../index.js";\n');
   writeFileSync(join(folder, "index.d.ts"), 'export * from "../index";\n');
   writeFileSync(join(folder, "redis.d.mts"), 'export * from "../redis.js";\n');
+}
+
+/**
+ * The names of what is private in the facade, which nobody outside uses, but for those that its tests look at: they are shortened. One
+ * that is also the name of something public, here or in what JavaScript itself has, stays as it is.
+ */
+function privateNames() {
+  const sources = readdirSync(facade).map((file) => readFileSync(join(facade, file), "utf8"));
+  const declared = (pattern) => sources.flatMap((source) => [...source.matchAll(pattern)].map(([, name]) => name));
+  const taken = new Set([
+    ...["core", "machine"],
+    ...declared(/^(?: *(?:readonly |declare |static )*| +["'])(\w+)["']?\??[:(<]/gm),
+    ...declared(/^ +get (\w+)/gm),
+    ...declared(/^ +readonly (\w+)/gm),
+    ...Object.getOwnPropertyNames(globalThis).flatMap((name) => {
+      const of = globalThis[name];
+      return [name, ...[of, of?.prototype].flatMap((object) => (object ? Object.getOwnPropertyNames(object) : []))];
+    }),
+  ]);
+  const names = declared(/\bprivate (?:readonly |static )*(\w+)/g).filter((name) => !taken.has(name));
+  return new RegExp(`^(?:${[...new Set(names)].join("|")})$`);
 }
 
 /** What loads the native module, asks it for its version at once, or asks the machine for its name, is another file here. */

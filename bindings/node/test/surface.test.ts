@@ -20,6 +20,7 @@ import {
 } from "switchgear";
 import { describe, expect, test } from "vitest";
 import { native } from "../../../dist/native.js";
+import type {} from "../../../dist/native-shared.js";
 import { ROOT } from "./support/child";
 
 const require = createRequire(join(ROOT, "package.json"));

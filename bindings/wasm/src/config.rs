@@ -2,34 +2,14 @@
 
 use alloc::string::{String, ToString as _};
 
+use core::mem::take;
+
 use switchgear_core::config::{FIELDS, FieldDefault, HostOption};
-use switchgear_core::shared::{DEFAULT_TIMEOUT_MS, Keys};
-use switchgear_core::{CircuitBreakerGroup, ErrorCode, Millis, Naming, Value, name_from_utf16};
+use switchgear_core::{CircuitBreakerGroup, Naming, Value, name_from_utf16};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
 use crate::convert::{Layers, double, fault, thrown, value};
-
-/// The version of this crate, which is that of the package.
-#[wasm_bindgen]
-#[must_use]
-pub fn version() -> String {
-    env!("CARGO_PKG_VERSION").into()
-}
-
-/// The stable codes of all errors, one by one; undefined past the last.
-#[wasm_bindgen(js_name = errorCode)]
-#[must_use]
-pub fn error_code(place: usize) -> JsValue {
-    ErrorCode::ALL.get(place).map_or(JsValue::UNDEFINED, |code| code.as_str().into())
-}
-
-/// Whether a number is a moment.
-#[wasm_bindgen(js_name = isMoment)]
-#[must_use]
-pub fn is_moment(now: f64) -> bool {
-    Millis::from_f64(now).is_ok()
-}
 
 /// Whether an HTTP status says that the server failed.
 #[wasm_bindgen(js_name = statusCounts)]
@@ -38,18 +18,42 @@ pub fn status_counts(status: u16) -> bool {
     switchgear_core::http::status_counts(status)
 }
 
-/// A checked configuration: made once per policy, taken by every breaker that runs by it.
+/// A configuration: put together once per policy, taken by every breaker that runs by it.
 #[wasm_bindgen]
 pub struct Config {
+    layers: Layers,
     pub(crate) inner: switchgear_core::Config,
 }
 
 #[wasm_bindgen]
 impl Config {
-    /// From layers of options. Throws `config_invalid`.
+    /// The defaults, until [`Config::build`] has taken in what was added.
     #[wasm_bindgen(constructor)]
-    pub fn new(layers: &Layers) -> Result<Self, JsValue> {
-        Ok(Self { inner: layers.build(switchgear_core::Config::build)? })
+    #[must_use]
+    pub fn new() -> Self {
+        Self { layers: Layers::default(), inner: switchgear_core::Config::default() }
+    }
+
+    /// Begins a layer of options, the outermost first.
+    pub fn layer(&mut self) {
+        self.layers.begin();
+    }
+
+    /// Adds an option to the layer that was begun last.
+    pub fn add(&mut self, name: String, kind: u8, number: f64, text: String) {
+        self.layers.add((name, kind, number, text));
+    }
+
+    /// Takes in what was added, and forgets it. Throws `config_invalid`.
+    pub fn build(&mut self) -> Result<(), JsValue> {
+        self.inner = take(&mut self.layers).build(switchgear_core::Config::build)?;
+        Ok(())
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
@@ -74,20 +78,6 @@ pub fn field_table(row: usize, column: u8) -> JsValue {
 #[must_use]
 pub fn default_max_keys() -> f64 {
     double(CircuitBreakerGroup::DEFAULT_MAX_KEYS as u64)
-}
-
-/// What the keys of a store begin with by default.
-#[wasm_bindgen(js_name = defaultPrefix)]
-#[must_use]
-pub fn default_prefix() -> String {
-    Keys::DEFAULT_PREFIX.into()
-}
-
-/// How long one admission, outcome or question waits for the store by default, in milliseconds.
-#[wasm_bindgen(js_name = defaultStoreTimeoutMs)]
-#[must_use]
-pub fn default_store_timeout_ms() -> f64 {
-    double(DEFAULT_TIMEOUT_MS)
 }
 
 /// Checks an option of the host by the core's rules. Throws `config_invalid`.

@@ -43,50 +43,27 @@ impl From<TimeError> for Problem {
     }
 }
 
+#[wasm_bindgen(module = "/src/problem.js")]
+extern "C" {
+    fn problem(code: &str, message: &str, field: Option<&str>, value: Option<&str>) -> JsValue;
+}
+
 #[wasm_bindgen]
 extern "C" {
-    /// An object of JavaScript, and an error: js-sys has them too, but all that it has leaves traces in the module.
-    #[wasm_bindgen(js_name = Object)]
-    type Thrown;
-    #[wasm_bindgen(constructor, js_class = "Object")]
-    fn new() -> Thrown;
-    #[wasm_bindgen(method, setter)]
-    fn set_code(this: &Thrown, code: &str);
-    #[wasm_bindgen(method, setter)]
-    fn set_message(this: &Thrown, message: &str);
-    #[wasm_bindgen(method, setter)]
-    fn set_field(this: &Thrown, field: &str);
-    #[wasm_bindgen(method, setter)]
-    fn set_value(this: &Thrown, value: &str);
-
     /// A number as JavaScript shows it: what writes fractions is several kilobytes, and it has them already.
     #[wasm_bindgen(js_name = String)]
     fn show(n: f64) -> String;
-
-    #[wasm_bindgen(js_name = Error)]
-    type Fault;
-    #[wasm_bindgen(constructor, js_class = "Error")]
-    fn new(message: &str) -> Fault;
 }
 
 /// A problem as the object that is thrown.
-pub fn thrown(problem: impl Into<Problem>) -> JsValue {
-    let Problem { code, message, field, value } = problem.into();
-    let object = Thrown::new();
-    object.set_code(code);
-    object.set_message(&message);
-    if let Some(field) = field {
-        object.set_field(&field);
-    }
-    if let Some(value) = value {
-        object.set_value(&value);
-    }
-    object.into()
+pub fn thrown(thrown: impl Into<Problem>) -> JsValue {
+    let Problem { code, message, field, value } = thrown.into();
+    problem(code, &message, field.as_deref(), value.as_deref())
 }
 
-/// An error of whoever wrote the facade, not of its user.
+/// What is thrown at whoever wrote the facade, not at its user.
 pub fn fault(message: &str) -> JsValue {
-    Fault::new(message).into()
+    message.into()
 }
 
 /// A moment, from the double that JavaScript has.
@@ -115,48 +92,38 @@ pub fn for_ms(given: Option<Value<'_>>) -> Result<Option<u64>, JsValue> {
 }
 
 /// A policy on its way in: layers of options, the outermost first.
-#[wasm_bindgen]
 #[derive(Default)]
-pub struct Layers {
-    layers: Vec<Vec<(String, u8, f64, String)>>,
-}
+pub struct Layers(Vec<Vec<Field>>);
 
-#[wasm_bindgen]
+/// The name, and what crosses for a value.
+type Field = (String, u8, f64, String);
+
 impl Layers {
-    /// No layer.
-    #[wasm_bindgen(constructor)]
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Begins a layer.
-    pub fn layer(&mut self) {
-        self.layers.push(Vec::new());
+    pub fn begin(&mut self) {
+        self.0.push(Vec::new());
     }
 
     /// Adds an option to the layer that was begun last.
-    pub fn add(&mut self, name: String, kind: u8, number: f64, text: String) {
-        if let Some(layer) = self.layers.last_mut() {
-            layer.push((name, kind, number, text));
+    pub fn add(&mut self, field: Field) {
+        if let Some(layer) = self.0.last_mut() {
+            layer.push(field);
         }
     }
-}
 
-impl Layers {
     /// Builds a configuration of them.
     pub fn build<C>(
         &self,
         build: impl FnOnce(Naming, &[&[(&str, Value<'_>)]]) -> Result<C, ConfigError>,
     ) -> Result<C, JsValue> {
         let layers: Vec<Vec<(&str, Value<'_>)>> =
-            self.layers.iter().map(|layer| layer.iter().filter_map(named).collect()).collect();
+            self.0.iter().map(|layer| layer.iter().filter_map(named).collect()).collect();
         let layers: Vec<&[(&str, Value<'_>)]> = layers.iter().map(Vec::as_slice).collect();
         build(Naming::Camel, &layers).map_err(thrown)
     }
 }
 
-fn named((name, kind, number, text): &(String, u8, f64, String)) -> Option<(&str, Value<'_>)> {
+fn named((name, kind, number, text): &Field) -> Option<(&str, Value<'_>)> {
     Some((name, value(*kind, *number, text)?))
 }
 

@@ -4,16 +4,18 @@
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
+use core::mem::take;
+
 use switchgear_core::shared::{
-    ADMISSION_FIELDS, Answer, Ask, CallId, Control, PermitKind, Script, Settle, SharedOptions, SharedPermit, Step,
+    ADMISSION_FIELDS, Answer, Ask, CallId, Control, DEFAULT_TIMEOUT_MS, Keys, PermitKind, Script, Settle, SharedOptions, SharedPermit, Step,
 };
-use switchgear_core::{Settlement, State, name_from_utf16, prefix_from_utf16, shared};
+use switchgear_core::{ErrorCode, Millis, Settlement, State, name_from_utf16, prefix_from_utf16, shared};
 use switchgear_lua::SCRIPTS;
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
 use crate::convert::{
-    Layers, NONE, double, for_ms, moment, or_none, outcome, snapshot, thrown, transition, value, whole,
+    Layers, NONE, double, fault, for_ms, moment, or_none, outcome, snapshot, thrown, transition, value, whole,
 };
 
 const NO_ANSWER: u32 = 0;
@@ -48,26 +50,78 @@ const RESET: u8 = 0;
 const TRIP: u8 = 1;
 const FORCE_OPEN: u8 = 2;
 
+/// The version of this crate, which is that of the package.
+#[wasm_bindgen]
+#[must_use]
+pub fn version() -> String {
+    env!("CARGO_PKG_VERSION").into()
+}
+
+/// The stable codes of all errors, one by one; undefined past the last.
+#[wasm_bindgen(js_name = errorCode)]
+#[must_use]
+pub fn error_code(place: usize) -> JsValue {
+    ErrorCode::ALL.get(place).map_or(JsValue::UNDEFINED, |code| code.as_str().into())
+}
+
+/// Whether a number is a moment.
+#[wasm_bindgen(js_name = isMoment)]
+#[must_use]
+pub fn is_moment(now: f64) -> bool {
+    Millis::from_f64(now).is_ok()
+}
+
+/// What the keys of a store begin with by default.
+#[wasm_bindgen(js_name = defaultPrefix)]
+#[must_use]
+pub fn default_prefix() -> String {
+    Keys::DEFAULT_PREFIX.into()
+}
+
+/// How long one admission, outcome or question waits for the store by default, in milliseconds.
+#[wasm_bindgen(js_name = defaultStoreTimeoutMs)]
+#[must_use]
+pub fn default_store_timeout_ms() -> f64 {
+    double(DEFAULT_TIMEOUT_MS)
+}
+
 /// Checks the prefix of a store's keys. Throws `name_invalid`.
 #[wasm_bindgen(js_name = checkPrefix)]
 pub fn check_prefix(prefix: &[u16]) -> Result<(), JsValue> {
     prefix_from_utf16(prefix).map(drop).map_err(thrown)
 }
 
-/// A checked configuration of a shared circuit: made once per policy, taken by every breaker that runs by it.
+/// A configuration of a shared circuit: put together once per policy, taken by every breaker that runs by it.
 #[wasm_bindgen]
+#[derive(Default)]
 pub struct SharedConfig {
-    config: switchgear_core::Config,
-    options: SharedOptions,
+    layers: Layers,
+    checked: Option<(switchgear_core::Config, SharedOptions)>,
 }
 
 #[wasm_bindgen]
 impl SharedConfig {
-    /// From layers of options. Throws `config_invalid`.
+    /// Nothing was added yet.
     #[wasm_bindgen(constructor)]
-    pub fn new(layers: &Layers) -> Result<Self, JsValue> {
-        let (config, options) = layers.build(SharedOptions::build)?;
-        Ok(Self { config, options })
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Begins a layer of options, the outermost first.
+    pub fn layer(&mut self) {
+        self.layers.begin();
+    }
+
+    /// Adds an option to the layer that was begun last.
+    pub fn add(&mut self, name: String, kind: u8, number: f64, text: String) {
+        self.layers.add((name, kind, number, text));
+    }
+
+    /// Takes in what was added, and forgets it. Throws `config_invalid`.
+    pub fn build(&mut self) -> Result<(), JsValue> {
+        self.checked = Some(take(&mut self.layers).build(SharedOptions::build)?);
+        Ok(())
     }
 }
 
@@ -96,8 +150,9 @@ impl Circuit {
     ) -> Result<Self, JsValue> {
         let name = name_from_utf16(name).map_err(thrown)?;
         let prefix = prefix_from_utf16(prefix).map_err(thrown)?;
+        let (config, options) = shared.checked.clone().ok_or_else(|| fault("not built"))?;
         let nonce = u64::from(nonce_high) << 32 | u64::from(nonce_low);
-        let engine = shared::SharedCircuit::new(&name, &prefix, nonce, shared.config.clone(), shared.options)
+        let engine = shared::SharedCircuit::new(&name, &prefix, nonce, config, options)
             .map_err(thrown)?;
         Ok(Self { engine, nonce, reads_primary, last: Step::default() })
     }

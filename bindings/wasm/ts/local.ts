@@ -13,21 +13,18 @@ import type { Snapshot, State } from "../../node/ts/types";
 import * as glue from "../dist/local.js";
 import text from "../dist/local.wasm";
 import { compiled } from "./module";
-import { crossing, number, packed, snapshotOf, transitionOf, units } from "./values";
+import { build, crossing, number, snapshotOf, transitionOf, units, whileDefined } from "./values";
 
 /** What the local half of the facade asks for. */
 export type LocalNative = Pick<
   Native,
-  | "version"
-  | "errorCodes"
   | "fieldTable"
   | "Config"
   | "checkOption"
   | "showText"
   | "withoutCredentials"
-  | "isMoment"
   | "statusCounts"
-  | "defaults"
+  | "maxKeysDefault"
   | "checkName"
   | "Breaker"
   | "Recency"
@@ -42,7 +39,8 @@ export function loadLocal(): LocalNative {
 class Config extends glue.Config {
   declare readonly opaque?: never;
   constructor(layers: FieldValue[][]) {
-    super(packed(glue.Layers, layers));
+    super();
+    build(this, layers);
   }
 }
 
@@ -148,8 +146,6 @@ class Recency extends glue.Recency implements NativeRecency {
 }
 
 const local: LocalNative = {
-  version: glue.version,
-  errorCodes: () => whileDefined((place) => glue.errorCode(place) as string | undefined),
   fieldTable: () =>
     whileDefined((row) => {
       const [name, synonym, value, of] = [0, 1, 2, 3].map((column) => glue.fieldTable(row, column));
@@ -160,13 +156,8 @@ const local: LocalNative = {
   checkOption: (value) => glue.checkOption(value.name, ...crossing(value)),
   showText: glue.showText,
   withoutCredentials: glue.withoutCredentials,
-  isMoment: (now) => typeof now === "number" && glue.isMoment(now),
   statusCounts: glue.statusCounts,
-  defaults: () => ({
-    maxKeys: glue.defaultMaxKeys(),
-    prefix: glue.defaultPrefix(),
-    storeTimeoutMs: glue.defaultStoreTimeoutMs(),
-  }),
+  maxKeysDefault: glue.defaultMaxKeys,
   checkName: (name) => glue.checkName(units(name)),
   Breaker,
   Recency,
@@ -182,10 +173,4 @@ function word(place: number): string {
 function shownDefault(value: unknown, of: string | undefined): string {
   if (of !== undefined) return value === 1 ? of : `${value} x ${of}`;
   return typeof value === "string" ? `'${value}'` : String(value);
-}
-
-function whileDefined<T>(cell: (place: number) => T | undefined): T[] {
-  const cells: T[] = [];
-  for (let at = cell(0); at !== undefined; at = cell(cells.length)) cells.push(at);
-  return cells;
 }

@@ -6,7 +6,7 @@ import * as glue from "../dist/shared.js";
 import text from "../dist/shared.wasm";
 import type { LocalNative } from "./local";
 import { compiled } from "./module";
-import { crossing, number, packed, snapshotOf, transitionOf, units } from "./values";
+import { build, crossing, number, snapshotOf, transitionOf, units, whileDefined } from "./values";
 
 /** What the shared half of the facade asks for. */
 export type SharedNative = Omit<Native, keyof LocalNative>;
@@ -20,7 +20,8 @@ export function loadShared(): SharedNative {
 class Config extends glue.SharedConfig {
   declare readonly __brand: "SharedConfig";
   constructor(layers: FieldValue[][]) {
-    super(packed(glue.Layers, layers));
+    super();
+    build(this, layers);
   }
 }
 
@@ -41,6 +42,10 @@ const FORCE_OPEN = 2;
 const DISABLE = 3;
 
 const shared: SharedNative = {
+  version: glue.version,
+  errorCodes: () => whileDefined((place) => glue.errorCode(place) as string | undefined),
+  isMoment: (now) => typeof now === "number" && glue.isMoment(now),
+  defaults: () => ({ prefix: glue.defaultPrefix(), storeTimeoutMs: glue.defaultStoreTimeoutMs() }),
   checkPrefix: (prefix) => glue.checkPrefix(units(prefix)),
   SharedConfig: Config,
   sharedCircuit: (name, prefix, [high, low], readsPrimary, config) =>

@@ -2,7 +2,6 @@
 
 import type { FieldValue, NativeTransition } from "../../node/ts/native";
 import type { Mode, Snapshot, State } from "../../node/ts/types";
-import type * as glue from "../dist/local.js";
 
 /** A moment as it crosses; what is no number would be turned into one on the way. */
 export function number(now: number): number {
@@ -18,14 +17,20 @@ export function crossing(value: FieldValue | undefined): [kind: number, number: 
   return text !== undefined ? [2, 0, text] : [3, 0, other ?? "undefined"];
 }
 
-/** A policy as it crosses. */
-export function packed(Layers: typeof glue.Layers, layers: FieldValue[][]): glue.Layers {
-  const packed = new Layers();
+/** A configuration that is being put together. */
+export interface Builder {
+  layer(): void;
+  add(name: string, kind: number, number: number, text: string): void;
+  build(): void;
+}
+
+/** Puts a policy together, layer by layer. Throws with code `config_invalid`. */
+export function build(builder: Builder, layers: FieldValue[][]): void {
   for (const layer of layers) {
-    packed.layer();
-    for (const value of layer) packed.add(value.name, ...crossing(value));
+    builder.layer();
+    for (const value of layer) builder.add(value.name, ...crossing(value));
   }
-  return packed;
+  builder.build();
 }
 
 /** A text as it crosses where a lone surrogate must be seen. */
@@ -65,6 +70,13 @@ export function snapshotOf(at: (place: number) => number, word: Words): Snapshot
     trips: at(9),
     epoch: at(10),
   };
+}
+
+/** The cells of a table of the core, which is asked for one by one. */
+export function whileDefined<T>(cell: (place: number) => T | undefined): T[] {
+  const cells: T[] = [];
+  for (let at = cell(0); at !== undefined; at = cell(cells.length)) cells.push(at);
+  return cells;
 }
 
 function orNull(n: number): number | null {
