@@ -27,6 +27,15 @@ pub enum Naming {
 
 impl Naming {
     /// A table name in this spelling.
+    #[cfg(switchgear_small)]
+    #[must_use]
+    pub const fn spell(self, name: &'static str) -> &'static str {
+        // A build that is sent to pages is spelled as JavaScript is.
+        name
+    }
+
+    /// A table name in this spelling.
+    #[cfg(not(switchgear_small))]
     #[must_use]
     pub fn spell(self, name: &'static str) -> Cow<'static, str> {
         match self {
@@ -243,7 +252,7 @@ fn whole(n: f64, max: u64) -> Option<Checked> {
 }
 
 fn unknown(naming: Naming, name: &str) -> ConfigError {
-    let names: Vec<Cow<'_, str>> = FIELDS.iter().map(|field| naming.spell(field.name)).collect();
+    let names: Vec<_> = FIELDS.iter().map(|field| naming.spell(field.name)).collect();
     let shown = shorten(&without_credentials(name)).into_owned();
     ConfigError::misplaced(&shown, ["`", &shown, "` is not an option; valid are ", &names.join(", ")].concat())
 }
