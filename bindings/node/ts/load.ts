@@ -1,4 +1,5 @@
 import { readdirSync } from "node:fs";
+import { createRequire } from "node:module";
 import { getEnvironmentData, setEnvironmentData } from "node:worker_threads";
 import { type Native, provideNative, setNative } from "./native";
 import { warn } from "./warn";
@@ -11,7 +12,8 @@ function load(): void {
   const file = `switchgear.${process.platform}-${process.arch}.node`;
   let loaded: Native;
   try {
-    loaded = require(`./${file}`);
+    // Not plain `require`, in which a bundler would look for a file that it cannot take along.
+    loaded = createRequire(__filename)(`./${file}`);
   } catch (error) {
     const { loadLocal, loadShared } = require("./wasm/native.js") as Record<string, () => Partial<Native>>;
     if (loadLocal === undefined || loadShared === undefined)
