@@ -90,3 +90,13 @@ function said(program, ...args) {
     stdio: ["ignore", "pipe", "ignore"],
   }).trim();
 }
+
+// Run by itself it says which one there is.
+if (process.argv[1] === import.meta.filename) {
+  try {
+    console.log(toolchain().name);
+  } catch (error) {
+    console.error(error.message);
+    process.exitCode = 1;
+  }
+}

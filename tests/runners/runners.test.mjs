@@ -14,6 +14,8 @@ const COMMANDS = [
   { runners: ["core", "core-hints"], command: cargo("vectors-core") },
   { runners: ["lua"], command: cargo("vectors-lua") },
   { runners: ["node", "node-hints"], command: ["node", "bindings/node/test/vectors.mjs"] },
+  { runners: ["wasm", "wasm-hints"], command: ["node", "bindings/wasm/test/vectors.mjs"] },
+  { runners: ["browser", "browser-hints"], command: ["node", "bindings/wasm/test/vectors-browser.mjs"] },
 ];
 const RUNNERS = COMMANDS.flatMap(({ runners }) => runners);
 const FIELDS = [
