@@ -33,7 +33,13 @@ function make(name) {
   ]);
   execFileSync(glue, [file, dist, name], { stdio: "inherit" });
   const module = join(dist, `${name}.wasm`);
-  const small = ["-Oz", "--strip-producers", "--strip-target-features", "--minify-imports-and-exports-and-modules"];
+  const small = [
+    "-Oz",
+    "--low-memory-unused",
+    "--strip-producers",
+    "--strip-target-features",
+    "--minify-imports-and-exports-and-modules",
+  ];
   const options = { encoding: "utf8", maxBuffer: 1 << 26, stdio: ["ignore", "pipe", "inherit"] };
   const said = execFileSync(
     process.execPath,

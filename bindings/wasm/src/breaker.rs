@@ -7,6 +7,7 @@ use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
 use crate::config::Config;
+use crate::held::{hold, let_go, with};
 use crate::convert::{NONE, double, for_ms, moment, or_none, outcome, snapshot, state, thrown, transition, value, whole};
 
 const REFUSED: u32 = 0;
@@ -37,7 +38,6 @@ const TRIP: u8 = 1;
 const FORCE_OPEN: u8 = 2;
 
 /// One circuit.
-#[wasm_bindgen]
 pub struct Breaker {
     machine: CircuitBreaker,
     /// What the facade knows of the hints: it is told when they change.
@@ -48,22 +48,26 @@ pub struct Breaker {
     snapshot: Option<Snapshot>,
 }
 
-#[wasm_bindgen]
-impl Breaker {
-    /// A closed circuit.
-    #[wasm_bindgen(constructor)]
-    #[must_use]
-    pub fn new(config: &Config) -> Self {
-        let machine = CircuitBreaker::new(config.inner.clone());
-        let hints = machine.hints();
-        Self { machine, hints, decision: None, transition: None, snapshot: None }
-    }
+/// A closed circuit.
+#[wasm_bindgen(js_name = newBreaker)]
+pub fn new_breaker(config: *mut Config) -> *mut Breaker {
+    let machine = with(config, |config| CircuitBreaker::new(config.inner.clone()));
+    let hints = machine.hints();
+    hold(Breaker { machine, hints, decision: None, transition: None, snapshot: None })
+}
 
-    /// Asks for one call: refused or allowed, and flags. Throws `time_invalid`.
-    #[wasm_bindgen(js_name = canRequest)]
-    pub fn can_request(&mut self, now: f64) -> Result<u32, JsValue> {
-        let Admission { decision, transition } = self.machine.can_request(moment(now)?);
-        self.decision = Some(decision);
+#[wasm_bindgen(js_name = freeBreaker)]
+pub fn free_breaker(breaker: *mut Breaker) {
+    let_go(breaker);
+}
+
+/// Asks for one call: refused or allowed, and flags. Throws `time_invalid`.
+#[wasm_bindgen(js_name = canRequest)]
+pub fn can_request(breaker: *mut Breaker, now: f64) -> Result<u32, JsValue> {
+    let now = moment(now)?;
+    with(breaker, |breaker| {
+        let Admission { decision, transition } = breaker.machine.can_request(now);
+        breaker.decision = Some(decision);
         let answer = match decision {
             Decision::Allowed(Permit::Closed { .. }) => ALLOWED_CLOSED,
             Decision::Allowed(Permit::Probe { .. }) => ALLOWED_PROBE,
@@ -71,25 +75,74 @@ impl Breaker {
             Decision::Refused { state: State::HalfOpen, .. } => REFUSED | BY_HALF_OPEN,
             Decision::Refused { state: State::Open | State::Closed, .. } => REFUSED,
         };
-        Ok(answer | self.flags(transition))
-    }
+        Ok(answer | breaker.flags(transition))
+    })
+}
 
-    /// Settles a call: applied or stale, and flags. Throws `time_invalid`.
-    pub fn settle(&mut self, now: f64, kind: u32, epoch: f64, id: f64, ending: u32) -> Result<u32, JsValue> {
-        let now = moment(now)?;
-        let Settled { status, transition } = self.machine.settle(now, permit(kind, epoch, id), outcome(ending)?);
+/// Settles a call: applied or stale, and flags. Throws `time_invalid`.
+#[wasm_bindgen]
+pub fn settle(breaker: *mut Breaker, now: f64, kind: u32, epoch: f64, id: f64, ending: u32) -> Result<u32, JsValue> {
+    let (now, ending) = (moment(now)?, outcome(ending)?);
+    with(breaker, |breaker| {
+        let Settled { status, transition } = breaker.machine.settle(now, permit(kind, epoch, id), ending);
         let answer = match status {
             Settlement::Applied => APPLIED,
             Settlement::Stale => STALE,
         };
-        Ok(answer | self.flags(transition))
-    }
+        Ok(answer | breaker.flags(transition))
+    })
+}
 
+/// What may be asked of the last answers, number by number: see [`Breaker::number`].
+#[wasm_bindgen]
+pub fn number(breaker: *mut Breaker, place: u8) -> f64 {
+    with(breaker, |breaker| breaker.number(place))
+}
+
+/// How long a request would have to wait, in milliseconds; -1 if that is unknown. Throws `time_invalid`.
+#[wasm_bindgen(js_name = retryAfter)]
+pub fn retry_after(breaker: *mut Breaker, now: f64) -> Result<f64, JsValue> {
+    let now = moment(now)?;
+    Ok(or_none(with(breaker, |breaker| breaker.machine.retry_after(now))))
+}
+
+/// Looks at everything the circuit knows. Throws `time_invalid`.
+#[wasm_bindgen]
+pub fn look(breaker: *mut Breaker, now: f64) -> Result<(), JsValue> {
+    let now = moment(now)?;
+    with(breaker, |breaker| breaker.snapshot = Some(breaker.machine.snapshot(now)));
+    Ok(())
+}
+
+/// Manual control: reset, trip (for as long as given), force open, disable. Answers flags; throws `time_invalid` or
+/// `config_invalid`.
+#[wasm_bindgen]
+pub fn control(
+    breaker: *mut Breaker,
+    operation: u8,
+    now: f64,
+    kind: u8,
+    number: f64,
+    text: &str,
+) -> Result<u32, JsValue> {
+    let now = moment(now)?;
+    let for_ms = for_ms(value(kind, number, text))?;
+    with(breaker, |breaker| {
+        let transition = match operation {
+            RESET => breaker.machine.reset(now),
+            TRIP => breaker.machine.trip(now, for_ms).map_err(thrown)?,
+            FORCE_OPEN => breaker.machine.force_open(now),
+            _ => breaker.machine.disable(now),
+        };
+        Ok(breaker.flags(transition))
+    })
+}
+
+impl Breaker {
     /// What may be asked of the last answers, number by number: of the permit given last its epoch and its slot (0 for none); the
     /// wait of the last refusal in milliseconds (-1 if it is unknown); the state; what the next answers are bound to be; the
     /// transition that the last operation made; what was seen at the last look.
-    #[must_use]
-    pub fn number(&self, place: u8) -> f64 {
+    fn number(&self, place: u8) -> f64 {
         match place {
             PERMIT_EPOCH => match self.decision {
                 Some(Decision::Allowed(Permit::Closed { epoch } | Permit::Probe { epoch, .. })) => double(epoch),
@@ -117,31 +170,6 @@ impl Breaker {
             }
             _ => self.snapshot.as_ref().map_or(NONE, |seen| snapshot(seen, place - SNAPSHOT)),
         }
-    }
-
-    /// How long a request would have to wait, in milliseconds; -1 if that is unknown. Throws `time_invalid`.
-    #[wasm_bindgen(js_name = retryAfter)]
-    pub fn retry_after(&self, now: f64) -> Result<f64, JsValue> {
-        Ok(or_none(self.machine.retry_after(moment(now)?)))
-    }
-
-    /// Looks at everything the circuit knows. Throws `time_invalid`.
-    pub fn look(&mut self, now: f64) -> Result<(), JsValue> {
-        self.snapshot = Some(self.machine.snapshot(moment(now)?));
-        Ok(())
-    }
-
-    /// Manual control: reset, trip (for as long as given), force open, disable. Answers flags; throws `time_invalid` or
-    /// `config_invalid`.
-    pub fn control(&mut self, operation: u8, now: f64, kind: u8, number: f64, text: &str) -> Result<u32, JsValue> {
-        let now = moment(now)?;
-        let transition = match operation {
-            RESET => self.machine.reset(now),
-            TRIP => self.machine.trip(now, for_ms(value(kind, number, text))?).map_err(thrown)?,
-            FORCE_OPEN => self.machine.force_open(now),
-            _ => self.machine.disable(now),
-        };
-        Ok(self.flags(transition))
     }
 
     /// Keeps the transition for whoever asks, and says what is new.

@@ -9,6 +9,7 @@ use switchgear_core::{CircuitBreakerGroup, Naming, Value, name_from_utf16};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
+use crate::held::{hold, let_go, with};
 use crate::convert::{Layers, double, fault, thrown, value};
 
 /// Whether an HTTP status says that the server failed.
@@ -19,42 +20,42 @@ pub fn status_counts(status: u16) -> bool {
 }
 
 /// A configuration: put together once per policy, taken by every breaker that runs by it.
-#[wasm_bindgen]
+#[derive(Default)]
 pub struct Config {
     layers: Layers,
     pub(crate) inner: switchgear_core::Config,
 }
 
-#[wasm_bindgen]
-impl Config {
-    /// The defaults, until [`Config::build`] has taken in what was added.
-    #[wasm_bindgen(constructor)]
-    #[must_use]
-    pub fn new() -> Self {
-        Self { layers: Layers::default(), inner: switchgear_core::Config::default() }
-    }
-
-    /// Begins a layer of options, the outermost first.
-    pub fn layer(&mut self) {
-        self.layers.begin();
-    }
-
-    /// Adds an option to the layer that was begun last.
-    pub fn add(&mut self, name: String, kind: u8, number: f64, text: String) {
-        self.layers.add((name, kind, number, text));
-    }
-
-    /// Takes in what was added, and forgets it. Throws `config_invalid`.
-    pub fn build(&mut self) -> Result<(), JsValue> {
-        self.inner = take(&mut self.layers).build(switchgear_core::Config::build)?;
-        Ok(())
-    }
+/// The defaults, until [`build`] has taken in what was added.
+#[wasm_bindgen(js_name = newConfig)]
+pub fn new_config() -> *mut Config {
+    hold(Config::default())
 }
 
-impl Default for Config {
-    fn default() -> Self {
-        Self::new()
-    }
+#[wasm_bindgen(js_name = freeConfig)]
+pub fn free_config(config: *mut Config) {
+    let_go(config);
+}
+
+/// Begins a layer of options, the outermost first.
+#[wasm_bindgen]
+pub fn layer(config: *mut Config) {
+    with(config, |config| config.layers.begin());
+}
+
+/// Adds an option to the layer that was begun last.
+#[wasm_bindgen]
+pub fn add(config: *mut Config, name: String, kind: u8, number: f64, text: String) {
+    with(config, |config| config.layers.add((name, kind, number, text)));
+}
+
+/// Takes in what was added, and forgets it. Throws `config_invalid`.
+#[wasm_bindgen]
+pub fn build(config: *mut Config) -> Result<(), JsValue> {
+    with(config, |config| {
+        config.inner = take(&mut config.layers).build(switchgear_core::Config::build)?;
+        Ok(())
+    })
 }
 
 /// The core's table of fields, cell by cell: the name; another name that is accepted, if there is one; the default, a word or

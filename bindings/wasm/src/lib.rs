@@ -18,6 +18,8 @@ mod breaker;
 mod config;
 #[cfg(feature = "local")]
 mod group;
+#[cfg(feature = "local")]
+mod held;
 #[cfg(feature = "objects")]
 mod objects;
 #[cfg(feature = "shared")]

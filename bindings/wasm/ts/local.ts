@@ -36,11 +36,34 @@ export function loadLocal(): LocalNative {
   return local;
 }
 
-class Config extends glue.Config {
+/** Lets go what the module holds for an object of this file when nobody has that any more. */
+const held =
+  typeof FinalizationRegistry === "undefined"
+    ? undefined
+    : new FinalizationRegistry<[free: (pointer: number) => void, pointer: number]>(([free, pointer]) => free(pointer));
+
+/** Something that the module holds. */
+class Held {
+  constructor(
+    readonly pointer: number,
+    free: (pointer: number) => void,
+  ) {
+    held?.register(this, [free, pointer]);
+  }
+}
+
+class Config extends Held {
   declare readonly opaque?: never;
   constructor(layers: FieldValue[][]) {
-    super();
-    build(this, layers);
+    super(glue.newConfig(), glue.freeConfig);
+    build(
+      {
+        layer: () => glue.layer(this.pointer),
+        add: (...field) => glue.add(this.pointer, ...field),
+        build: () => glue.build(this.pointer),
+      },
+      layers,
+    );
   }
 }
 
@@ -63,58 +86,61 @@ const TRIP = 1;
 const FORCE_OPEN = 2;
 const DISABLE = 3;
 
-class Breaker extends glue.Breaker implements NativeBreaker {
+class Breaker extends Held implements NativeBreaker {
   constructor(config: NativeConfig) {
-    super(config as Config);
+    super(glue.newBreaker((config as Config).pointer), glue.freeBreaker);
   }
-  override canRequest(now: number): number {
-    return super.canRequest(number(now));
+  canRequest(now: number): number {
+    return glue.canRequest(this.pointer, number(now));
   }
   permitEpoch(): number {
-    return this.number(PERMIT_EPOCH);
+    return this.at(PERMIT_EPOCH);
   }
   permitId(): number {
-    return this.number(PERMIT_ID);
+    return this.at(PERMIT_ID);
   }
   refusalWait(): number {
-    return this.number(REFUSAL_WAIT);
+    return this.at(REFUSAL_WAIT);
   }
-  override settle(now: number, kind: number, epoch: number, id: number, outcome: number): number {
-    return super.settle(number(now), kind, epoch, id, outcome);
+  settle(now: number, kind: number, epoch: number, id: number, outcome: number): number {
+    return glue.settle(this.pointer, number(now), kind, epoch, id, outcome);
   }
   transition(): NativeTransition | null {
-    return transitionOf((place) => this.number(TRANSITION + place), word);
+    return transitionOf((place) => this.at(TRANSITION + place), word);
   }
   hints(): NativeHints {
     return {
-      admitEpoch: this.number(ADMIT_EPOCH),
-      successFree: this.number(SUCCESS_FREE) === 1,
-      successIgnored: this.number(SUCCESS_IGNORED) === 1,
-      refuseFrom: this.number(REFUSE_FROM),
-      refuseUntil: this.number(REFUSE_UNTIL),
+      admitEpoch: this.at(ADMIT_EPOCH),
+      successFree: this.at(SUCCESS_FREE) === 1,
+      successIgnored: this.at(SUCCESS_IGNORED) === 1,
+      refuseFrom: this.at(REFUSE_FROM),
+      refuseUntil: this.at(REFUSE_UNTIL),
     };
   }
-  override retryAfter(now: number): number {
-    return super.retryAfter(number(now));
+  retryAfter(now: number): number {
+    return glue.retryAfter(this.pointer, number(now));
   }
   state(): State {
-    return word(this.number(STATE)) as State;
+    return word(this.at(STATE)) as State;
   }
   snapshot(now: number): Snapshot {
-    this.look(number(now));
-    return snapshotOf((place) => this.number(SNAPSHOT + place), word);
+    glue.look(this.pointer, number(now));
+    return snapshotOf((place) => this.at(SNAPSHOT + place), word);
   }
   reset(now: number): number {
-    return this.control(RESET, number(now), ...crossing(undefined));
+    return glue.control(this.pointer, RESET, number(now), ...crossing(undefined));
   }
   trip(now: number, forMs: FieldValue | undefined): number {
-    return this.control(TRIP, number(now), ...crossing(forMs));
+    return glue.control(this.pointer, TRIP, number(now), ...crossing(forMs));
   }
   forceOpen(now: number): number {
-    return this.control(FORCE_OPEN, number(now), ...crossing(undefined));
+    return glue.control(this.pointer, FORCE_OPEN, number(now), ...crossing(undefined));
   }
   disable(now: number): number {
-    return this.control(DISABLE, number(now), ...crossing(undefined));
+    return glue.control(this.pointer, DISABLE, number(now), ...crossing(undefined));
+  }
+  private at(place: number): number {
+    return glue.number(this.pointer, place);
   }
 }
 
@@ -124,24 +150,27 @@ const CLOSED = 1;
 const TOUCHED = 2;
 const FREE = 3;
 
-class Recency extends glue.Recency implements NativeRecency {
+class Recency extends Held implements NativeRecency {
   private last = 0;
 
-  override insert(): number {
-    this.last = super.insert();
+  constructor(capacity: number) {
+    super(glue.newRecency(capacity), glue.freeRecency);
+  }
+  insert(): number {
+    this.last = glue.insert(this.pointer);
     return this.last >>> 1;
   }
   evicted(): boolean {
     return (this.last & 1) === 1;
   }
   touch(slot: number): void {
-    this.tell(slot, TOUCHED);
+    glue.tell(this.pointer, slot, TOUCHED);
   }
   note(slot: number, closed: boolean): void {
-    this.tell(slot, closed ? CLOSED : NOT_CLOSED);
+    glue.tell(this.pointer, slot, closed ? CLOSED : NOT_CLOSED);
   }
   remove(slot: number): void {
-    this.tell(slot, FREE);
+    glue.tell(this.pointer, slot, FREE);
   }
 }
 
