@@ -64,6 +64,8 @@ impl Probes {
 
     fn live_starts(&self, timeout_ms: u64, now: u64) -> impl Iterator<Item = u64> {
         let starts = self.0.iter().map(|&(start, _)| start);
-        starts.take_while(move |&start| start <= now + BELIEF_MS).skip_while(move |&start| is_over(start, timeout_ms, now))
+        starts
+            .take_while(move |&start| start <= now + BELIEF_MS)
+            .skip_while(move |&start| is_over(start, timeout_ms, now))
     }
 }

@@ -74,10 +74,7 @@ pub struct Defaults {
 /// The defaults of what a store reads itself.
 #[napi(catch_unwind)]
 pub const fn defaults() -> Defaults {
-    Defaults {
-        prefix: Keys::DEFAULT_PREFIX,
-        store_timeout_ms: double(DEFAULT_TIMEOUT_MS),
-    }
+    Defaults { prefix: Keys::DEFAULT_PREFIX, store_timeout_ms: double(DEFAULT_TIMEOUT_MS) }
 }
 
 /// Checks an option of the host by the core's rules. Throws `config_invalid`.

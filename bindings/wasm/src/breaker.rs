@@ -7,8 +7,10 @@ use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
 use crate::config::Config;
+use crate::convert::{
+    NONE, double, for_ms, moment, or_none, outcome, snapshot, state, thrown, transition, value, whole,
+};
 use crate::held::{hold, let_go, with};
-use crate::convert::{NONE, double, for_ms, moment, or_none, outcome, snapshot, state, thrown, transition, value, whole};
 
 const REFUSED: u32 = 0;
 const ALLOWED_CLOSED: u32 = 1;
@@ -150,7 +152,9 @@ impl Breaker {
             },
             PERMIT_ID => match self.decision {
                 Some(Decision::Allowed(Permit::Probe { id, .. })) => double(id),
-                Some(Decision::Allowed(Permit::Closed { .. } | Permit::Bypass) | Decision::Refused { .. }) | None => 0.0,
+                Some(Decision::Allowed(Permit::Closed { .. } | Permit::Bypass) | Decision::Refused { .. }) | None => {
+                    0.0
+                }
             },
             REFUSAL_WAIT => match self.decision {
                 Some(Decision::Refused { retry_after, .. }) => or_none(retry_after),

@@ -9,8 +9,8 @@ use switchgear_core::{CircuitBreakerGroup, Naming, Value, name_from_utf16};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
-use crate::held::{hold, let_go, with};
 use crate::convert::{Layers, double, fault, thrown, value};
+use crate::held::{hold, let_go, with};
 
 /// Whether an HTTP status says that the server failed.
 #[wasm_bindgen(js_name = statusCounts)]

@@ -7,7 +7,8 @@ use alloc::vec::Vec;
 use core::mem::take;
 
 use switchgear_core::shared::{
-    ADMISSION_FIELDS, Answer, Ask, CallId, Control, DEFAULT_TIMEOUT_MS, Keys, PermitKind, Script, Settle, SharedOptions, SharedPermit, Step,
+    ADMISSION_FIELDS, Answer, Ask, CallId, Control, DEFAULT_TIMEOUT_MS, Keys, PermitKind, Script, Settle,
+    SharedOptions, SharedPermit, Step,
 };
 use switchgear_core::{ErrorCode, Millis, Settlement, State, name_from_utf16, prefix_from_utf16, shared};
 use switchgear_lua::SCRIPTS;
@@ -152,8 +153,7 @@ impl Circuit {
         let prefix = prefix_from_utf16(prefix).map_err(thrown)?;
         let (config, options) = shared.checked.clone().ok_or_else(|| fault("not built"))?;
         let nonce = u64::from(nonce_high) << 32 | u64::from(nonce_low);
-        let engine = shared::SharedCircuit::new(&name, &prefix, nonce, config, options)
-            .map_err(thrown)?;
+        let engine = shared::SharedCircuit::new(&name, &prefix, nonce, config, options).map_err(thrown)?;
         Ok(Self { engine, nonce, reads_primary, last: Step::default() })
     }
 
