@@ -31,7 +31,6 @@ export async function bundle(dist) {
     target: "es2022",
     outdir: folder,
     logLevel: "warning",
-    mangleProps: privateNames(),
     // A field that only says that there is one need not be said twice.
     tsconfigRaw: { compilerOptions: { useDefineForClassFields: false } },
     plugins: [replaced, moduleAsText],
@@ -39,6 +38,8 @@ export async function bundle(dist) {
   const entries = { index: join(facade, "index.ts"), redis: join(facade, "redis.ts") };
   await build({
     ...common,
+    // Not for Node, where the facade beside it is asked by the names that it has in its sources.
+    mangleProps: privateNames(),
     entryPoints: entries,
     format: "esm",
     platform: "browser",
@@ -83,8 +84,11 @@ const INTERNAL = [
 function privateNames() {
   const sources = readdirSync(facade).map((file) => readFileSync(join(facade, file), "utf8"));
   const declared = (pattern) => sources.flatMap((source) => [...source.matchAll(pattern)].map(([, name]) => name));
+  const glue = ["local", "shared"].map((name) => readFileSync(join(here, `dist/${name}.js`), "utf8")).join("\n");
   const taken = new Set([
     ...["core", "machine"],
+    // What the glue exports is no property, though it looks like one of the namespace that it is imported as.
+    ...[...glue.matchAll(/^export (?:function|class) (\w+)/gm)].map(([, name]) => name),
     ...declared(/^(?: *(?:readonly |declare |static )*| +["'])(\w+)["']?\??[:(<]/gm),
     ...declared(/^ +get (\w+)/gm),
     ...declared(/^ +readonly (\w+)/gm),
