@@ -74,7 +74,7 @@ async function shrink(file) {
 /** What the files of the facade say to each other and to the module, and nobody else. */
 const INTERNAL = [
   ...["admitEpoch", "successFree", "successIgnored", "refuseFrom", "refuseUntil", "refusalWait", "loudness", "pointer"],
-  ...["closedChanged", "maxKeysDefault", "evicted", "isOver", "hears"],
+  ...["closedChanged", "maxKeysDefault", "evicted", "isOver", "hears", "enterSync", "abandon"],
 ];
 
 /**

@@ -177,7 +177,7 @@ test("the types are found, as pages and as Node look for them", async () => {
 
 /** Module, glue and facade, each gzipped, in bytes. */
 const LIMIT = 30 * 1024;
-/** What a page loads, in which the module is text: a few percent more. */
+/** The same as a page loads it: as one file, in which the module is text. */
 const LOADED = 31 * 1024;
 
 test("size: module, glue and facade", async (context) => {

@@ -281,7 +281,7 @@ describe("bounds and bad input", () => {
     [{ fetch: "fetch" }, "`fetch` must be a function, got `'fetch'`"],
     [{ maxKeys: 0 }, "`maxKeys` must be an integer from 1 to 1000000, got `0`"],
     [{ failureThreshold: 0 }, "`failureThreshold` must be an integer from 1 to 1000000, got `0`"],
-    [{ isFailure: () => true }, "`isFailure` is not an option of guardFetch: the table for HTTP says what counts"],
+    [{ isFailure: () => true }, "`isFailure` is no option here: HTTP says what counts"],
     [{ origins: 3 }, /^`origins` is not an option; valid are .*openJitter/],
     [null, "`policy` must be an object, got `null`"],
   ])("%j is refused at once", (options, message) => {

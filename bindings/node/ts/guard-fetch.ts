@@ -129,7 +129,7 @@ class Origins {
     const { extra } = readPolicy([options], KIND);
     for (const name of FOREIGN) {
       if ((options as Record<string, unknown>)[name] === undefined) continue;
-      throw new ConfigError(`\`${name}\` is not an option of guardFetch: the table for HTTP says what counts`, name);
+      throw new ConfigError(`\`${name}\` is no option here: HTTP says what counts`, name);
     }
     const given = <T>(name: string, otherwise: T, check: (name: string, value: unknown) => T): T =>
       extra[name] === undefined ? otherwise : check(name, extra[name]);
@@ -141,7 +141,7 @@ class Origins {
     const breaker = (origin: string) => this.breaker(options, origin);
     this.members = new Members(extra.maxKeys, breaker, leaveGroup);
     // Found out now, not at the first request.
-    breaker("https://example.com");
+    breaker("https://origin");
   }
 
   for(origin: string): CircuitBreaker {
