@@ -9,14 +9,16 @@ import { TARGET, toolchain } from "./toolchain.mjs";
 const root = join(import.meta.dirname, "../..");
 const dist = join(import.meta.dirname, "dist");
 const require = createRequire(import.meta.url);
-/** The modules and the features of the crate that make them. The last is of no package: the vectors run on it. */
-const MODULES = { local: ["local"], shared: ["shared"], objects: ["objects"] };
+/** The modules and the features of the crate that make them. The package ships the first two. */
+const MODULES = { local: ["local"], shared: ["shared"], objects: ["local", "objects"] };
 const SHIPPED = ["local", "shared"];
 
 const chosen = toolchain();
 const wasmOpt = require.resolve("binaryen/bin/wasm-opt");
 
 mkdirSync(dist, { recursive: true });
+// The glue is in modules, whatever the package around it says.
+writeFileSync(join(dist, "package.json"), '{ "type": "module" }\n');
 const glue = built("cargo", {}, ["build", "--release", "-p", "switchgear-wasm-glue"]).executable;
 for (const name of process.argv.length > 2 ? process.argv.slice(2) : SHIPPED) make(name);
 

@@ -22,7 +22,7 @@ export function toolchain(wanted = process.env.WASM_TOOLCHAIN ?? "auto") {
   return {
     name: "debian",
     cargo: CARGO,
-    arguments: ["-Zbuild-std=core,alloc,panic_abort"],
+    arguments: ["-Zbuild-std=std,panic_abort"],
     environment: {
       // Another compiler, another folder: in one the two would throw away each other's work.
       CARGO_TARGET_DIR: join(targetFolder(), "wasm-system"),

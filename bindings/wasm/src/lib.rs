@@ -1,13 +1,13 @@
 //! The WebAssembly module of the npm package: each function converts, calls the core, and converts back. It holds no rule.
 //!
-//! Numbers and texts cross the boundary, never objects; `bindings/wasm/ts` makes of them what the facade expects of any
+//! In the modules that the package ships, numbers and texts cross the boundary, never objects; `bindings/wasm/ts` makes of them what the facade expects of any
 //! native module (`bindings/node/ts/native.ts`).
 
-#![cfg_attr(target_arch = "wasm32", no_std)]
+#![cfg_attr(all(target_arch = "wasm32", not(feature = "objects")), no_std)]
 
 extern crate alloc;
 
-#[cfg(target_arch = "wasm32")]
+#[cfg(all(target_arch = "wasm32", not(feature = "objects")))]
 mod runtime;
 
 mod convert;
