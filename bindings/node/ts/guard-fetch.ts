@@ -82,7 +82,7 @@ export interface GuardedFetch {
  * @example
  * ```ts
  * const fetch = guardFetch({ failureThreshold: 3, openDurationMs: 10_000 });
- * const response = await fetch("https://api.example.com/orders");
+ * const response = await fetch(orders);
  * ```
  *
  * @throws {@link ConfigError} naming the option, the value and what is valid; where WebAssembly may not run an error that names
