@@ -26,7 +26,7 @@ impl Circuit {
         Ok(Self { machine: CircuitBreaker::new(config), permits: Vec::new() })
     }
 
-    /// Asks for one call: the number of its permit, or -1 where it is refused; then {@link Circuit.wait} says how long.
+    /// Asks for one call: the number of its permit, or -1 where it is refused; then [`Circuit::wait`] says how long.
     #[wasm_bindgen(js_name = canRequest)]
     pub fn can_request(&mut self, now: f64) -> Result<f64, JsValue> {
         match self.machine.can_request(moment(now)?).decision {
