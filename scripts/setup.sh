@@ -10,6 +10,9 @@ need cargo "install Rust 1.88 or later with rustup"
 need node "install Node 20.19 or later"
 need npm "it comes with Node"
 
+node bindings/wasm/toolchain.mjs >/dev/null 2>&1 ||
+  step "install Rust for WebAssembly" apt_install rustc-web cargo-web rust-web-src
+[ -x "${CHROMIUM:-/usr/bin/chromium}" ] || step "install chromium" apt_install chromium
 command -v redis-server >/dev/null 2>&1 || step "install redis-server" apt_install redis-server
 scripts/python.sh "${1:-}"
 [ ! -f package-lock.json ] || once "npm ci" node_modules/.package-lock.json package-lock.json -- npm ci

@@ -46,6 +46,9 @@ node_lane() {
   step "typecheck" npm run --silent typecheck
   step "lint" npm run --silent lint
   step "node tests" npm test --silent
+  step "node tests on WebAssembly" npm run --silent test:wasm
+  step "WebAssembly modules" node --test --test-reporter=spec --test-concurrency=1 bindings/wasm/test/*.test.mjs
+  step "browser" node --test --test-reporter=spec tests/browser/
   step "repo rules" node --test --test-reporter=spec tests/repo/rules.test.mjs
   step "package" node --test --test-reporter=spec tests/pack/pack.test.mjs
   step "examples in the docs" node --test --test-reporter=spec tests/docs/docs.test.mjs

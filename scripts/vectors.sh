@@ -32,8 +32,10 @@ run cargo run --quiet -p switchgear-tests --bin vectors-core --
 run cargo run --quiet -p switchgear-tests --bin vectors-lua --
 run node bindings/node/test/vectors.mjs
 run .cache/venv/bin/python bindings/python/tests/vectors.py
+run node bindings/wasm/test/vectors.mjs
+run node bindings/wasm/test/vectors-browser.mjs
 
-for runner in core core-hints lua node node-hints python python-hints; do
+for runner in core core-hints lua node node-hints python python-hints wasm wasm-hints browser browser-hints; do
   if ! grep -q "^$runner: " "$counts"; then
     printf 'vectors: the runner `%s` did not finish\n' "$runner" >&2
     [ "$status" -gt 0 ] || status=1

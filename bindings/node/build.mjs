@@ -4,6 +4,7 @@ import { execFileSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { basename, join } from "node:path";
+import { bundle } from "../wasm/bundle.mjs";
 
 const root = join(import.meta.dirname, "../..");
 /** Where it is built, and then put in place whole: nobody ever sees half a package. */
@@ -46,6 +47,7 @@ for (const entry of ENTRIES.filter((entry) => existsSync(join(fresh, `${entry}.j
   writeFileSync(join(fresh, `${entry}.mjs`), `export { ${names.sort().join(", ")} } from "./${entry}.js";\n`);
   writeFileSync(join(fresh, `${entry}.d.mts`), `export * from "./${entry}.js";\n`);
 }
+await bundle(fresh);
 if (existsSync(dist)) renameSync(dist, `${fresh}-old`);
 renameSync(fresh, dist);
 rmSync(`${fresh}-old`, { recursive: true, force: true });

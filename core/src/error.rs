@@ -1,8 +1,7 @@
 //! What can be wrong with input, each with the code that it has in every host.
 
-use alloc::format;
 use alloc::string::{String, ToString};
-use core::fmt;
+use core::fmt::{self, Write as _};
 
 /// The stable codes of all errors, of the core and of the hosts: the same words everywhere (DESIGN section 6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,7 +60,7 @@ pub struct ConfigError {
 impl ConfigError {
     /// `field` must be `valid`, but is `value`.
     pub(crate) fn out_of_range(field: &str, valid: &str, value: String) -> Self {
-        let message = format!("`{field}` must be {valid}, got `{value}`");
+        let message = ["`", field, "` must be ", valid, ", got `", &value, "`"].concat();
         Self { field: field.to_string(), value: Some(value), message }
     }
 
@@ -104,14 +103,14 @@ pub struct TimeError {
 }
 
 impl TimeError {
-    pub(crate) fn new(value: &dyn fmt::Display) -> Self {
-        Self { value: value.to_string() }
+    pub(crate) const fn new(value: String) -> Self {
+        Self { value }
     }
 
     /// The error of a host's value that is not even a number; `shown` is how it may be shown.
     #[must_use]
     pub fn of(shown: &str) -> Self {
-        Self::new(&shown)
+        Self::new(shown.to_string())
     }
 
     /// `time_invalid`.
@@ -123,7 +122,9 @@ impl TimeError {
 
 impl fmt::Display for TimeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`now` must be an integer from 0 to 4503599627370496 (2^52) milliseconds, got `{}`", self.value)
+        f.write_str("`now` must be an integer from 0 to 4503599627370496 (2^52) milliseconds, got `")?;
+        f.write_str(&self.value)?;
+        f.write_str("`")
     }
 }
 
@@ -159,11 +160,21 @@ impl NameError {
 
 impl fmt::Display for NameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` must be 1 to 512 bytes of UTF-8 without control characters", self.what)?;
+        f.write_str("`")?;
+        f.write_str(self.what)?;
+        f.write_str("` must be 1 to 512 bytes of UTF-8 without control characters")?;
         match self.fault {
             NameFault::Empty => f.write_str(", got an empty text"),
-            NameFault::TooLong(bytes) => write!(f, ", got {bytes} bytes"),
-            NameFault::Control(c) => write!(f, ", got one with `U+{:04X}`", u32::from(c)),
+            NameFault::TooLong(bytes) => f.write_str(&[", got ", &bytes.to_string(), " bytes"].concat()),
+            NameFault::Control(c) => {
+                f.write_str(", got one with `U+00")?;
+                // Control characters are below U+0100.
+                for place in [4, 0] {
+                    let digit = char::from_digit(u32::from(c) >> place & 0xf, 16).unwrap_or_default();
+                    f.write_char(digit.to_ascii_uppercase())?;
+                }
+                f.write_str("`")
+            }
             NameFault::NotUnicode => f.write_str(", got one with a lone surrogate"),
             NameFault::LeadingBrace => f.write_str(" and must not start with `}`, got one that does"),
         }

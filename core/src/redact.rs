@@ -6,12 +6,12 @@ use alloc::string::String;
 /// A text with the user and password of each URL in it, with or without its scheme, replaced by `***`.
 #[must_use]
 pub fn without_credentials(text: &str) -> Cow<'_, str> {
-    if !text.contains(AUTHORITY) {
+    if authority_end(text).is_none() {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(scheme_end) = rest.find(AUTHORITY).map(|at| at + AUTHORITY.len()) {
+    while let Some(scheme_end) = authority_end(rest) {
         let (head, tail) = rest.split_at(scheme_end);
         // A password may itself hold `@`, `/` or quotes: everything up to the last `@` before white space goes.
         let (url, after) = tail.split_at(tail.find(char::is_whitespace).unwrap_or(tail.len()));
@@ -29,8 +29,10 @@ pub fn without_credentials(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// What user, password and host come after, with a scheme before it or without.
-const AUTHORITY: &str = "//";
+/// Where the next `//` ends: user, password and host come after it, with a scheme before it or without.
+fn authority_end(text: &str) -> Option<usize> {
+    text.as_bytes().windows(2).position(|pair| pair == b"//").map(|at| at + 2)
+}
 
 #[cfg(test)]
 mod tests {

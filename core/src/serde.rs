@@ -40,8 +40,8 @@ impl Serialize for Config {
         let mut map = serializer.serialize_map(None)?;
         for (name, value) in self.fields_in_force() {
             match value {
-                Value::Number(n) if n % 1.0 == 0.0 => map.serialize_entry(name, &(n as u64))?,
-                Value::Number(n) => map.serialize_entry(name, &n)?,
+                Value::Number(n) | Value::Shown(n, _) if n % 1.0 == 0.0 => map.serialize_entry(name, &(n as u64))?,
+                Value::Number(n) | Value::Shown(n, _) => map.serialize_entry(name, &n)?,
                 Value::Text(text) | Value::Other(text) => map.serialize_entry(name, text)?,
             }
         }

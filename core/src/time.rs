@@ -1,5 +1,8 @@
 //! Time as the machine knows it: whole milliseconds that the host hands in.
 
+use alloc::string::ToString as _;
+
+use crate::config::Value;
 use crate::error::TimeError;
 
 /// A moment in whole milliseconds, 0 ..= 2^52.
@@ -18,7 +21,7 @@ impl Millis {
     /// # Errors
     /// [`TimeError`] beyond [`Millis::MAX`].
     pub fn new(ms: u64) -> Result<Self, TimeError> {
-        if ms <= Self::MAX.0 { Ok(Self(ms)) } else { Err(TimeError::new(&ms)) }
+        if ms <= Self::MAX.0 { Ok(Self(ms)) } else { Err(TimeError::new(ms.to_string())) }
     }
 
     /// Takes what a host that only has doubles calls the time.
@@ -30,7 +33,7 @@ impl Millis {
         if (0.0..=Self::MAX.0 as f64).contains(&ms) && (ms as u64) as f64 == ms {
             Ok(Self(ms as u64))
         } else {
-            Err(TimeError::new(&ms))
+            Err(TimeError::new(Value::Number(ms).shown()))
         }
     }
 

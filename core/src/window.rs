@@ -1,6 +1,7 @@
 //! What trips a closed circuit: rolling, consecutive, rate (DESIGN 3.4).
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 use crate::config::{Config, TripOn};
 use crate::time::{is_over, is_unbelievable};
@@ -12,12 +13,13 @@ pub(crate) enum Window {
     Rolling(VecDeque<u64>),
     /// The failures in a row.
     Consecutive(u64),
-    /// The calls of each bucket, by the bucket's number.
-    Rate(BTreeMap<u64, Bucket>),
+    /// The buckets in the window, in the order of their first call; hardly ever more than ten.
+    Rate(Vec<Bucket>),
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Bucket {
+    number: u64,
     calls: u64,
     failures: u64,
 }
@@ -38,7 +40,7 @@ impl Window {
         match trip_on {
             TripOn::Rolling => Self::Rolling(VecDeque::new()),
             TripOn::Consecutive => Self::Consecutive(0),
-            TripOn::Rate => Self::Rate(BTreeMap::new()),
+            TripOn::Rate => Self::Rate(Vec::new()),
         }
     }
 
@@ -88,7 +90,7 @@ impl Window {
             }
             Self::Rate(buckets) => {
                 count_call(buckets, config, now, true);
-                let Bucket { calls, failures } = sum(buckets.values());
+                let Bucket { calls, failures, .. } = sum(buckets.iter());
                 let trips = calls >= config.minimum_calls && failures as f64 >= config.failure_rate * calls as f64;
                 trips.then_some(failures)
             }
@@ -106,20 +108,27 @@ impl Window {
             Self::Consecutive(row) => Counts { consecutive_failures: *row, ..Counts::default() },
             Self::Rate(buckets) => {
                 let width = bucket_width(config);
-                let live = buckets.iter().filter(|&(&b, _)| is_bucket_live(b, width, now)).map(|(_, bucket)| bucket);
-                let Bucket { calls, failures } = sum(live);
+                let live = buckets.iter().filter(|bucket| is_bucket_live(bucket.number, width, now));
+                let Bucket { calls, failures, .. } = sum(live);
                 Counts { failures_in_window: failures, calls_in_window: calls, ..Counts::default() }
             }
         }
     }
 }
 
-fn count_call(buckets: &mut BTreeMap<u64, Bucket>, config: &Config, now: u64, failed: bool) {
+fn count_call(buckets: &mut Vec<Bucket>, config: &Config, now: u64, failed: bool) {
     let width = bucket_width(config);
-    buckets.retain(|&b, _| is_bucket_live(b, width, now));
-    let bucket = buckets.entry(now / width).or_default();
-    bucket.calls += 1;
-    bucket.failures += u64::from(failed);
+    buckets.retain(|bucket| is_bucket_live(bucket.number, width, now));
+    let number = now / width;
+    let failures = u64::from(failed);
+    // Almost always the last; another only after a clock stepped back.
+    match buckets.iter_mut().rev().find(|bucket| bucket.number == number) {
+        Some(bucket) => {
+            bucket.calls += 1;
+            bucket.failures += failures;
+        }
+        None => buckets.push(Bucket { number, calls: 1, failures }),
+    }
 }
 
 fn bucket_width(config: &Config) -> u64 {
@@ -132,6 +141,7 @@ const fn is_bucket_live(bucket: u64, width: u64, now: u64) -> bool {
 
 fn sum<'a>(buckets: impl Iterator<Item = &'a Bucket>) -> Bucket {
     buckets.fold(Bucket::default(), |all, one| Bucket {
+        number: 0,
         calls: all.calls + one.calls,
         failures: all.failures + one.failures,
     })

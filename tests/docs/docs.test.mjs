@@ -19,13 +19,14 @@ const tracked = (...patterns) =>
 /** What the readers of doc comments, who look at one class, are assumed to have. */
 const ASSUMED = `
 import { Redis } from "ioredis";
-import { CircuitBreaker, CircuitBreakerGroup } from "switchgear";
+import { CircuitBreaker, CircuitBreakerGroup, guardFetch } from "switchgear";
 import { DistributedCircuitBreaker, DistributedCircuitBreakerGroup, RedisStore } from "switchgear/redis";
 const redis = new Redis(process.env.REDIS_URL!);
 const billing = { charge: async (order: string) => "charged " + order };
 const order = "order 42";
 const queued = (order: string) => "queued " + order;
 const endpoint = "https://hooks.example/new";
+const orders = process.env.BILLING_URL!;
 const deliver = async (endpoint: string) => endpoint.length;
 `;
 

@@ -15,6 +15,8 @@ const COMMANDS = [
   { runners: ["lua"], command: cargo("vectors-lua") },
   { runners: ["node", "node-hints"], command: ["node", "bindings/node/test/vectors.mjs"] },
   { runners: ["python", "python-hints"], command: [".cache/venv/bin/python", "bindings/python/tests/vectors.py"] },
+  { runners: ["wasm", "wasm-hints"], command: ["node", "bindings/wasm/test/vectors.mjs"] },
+  { runners: ["browser", "browser-hints"], command: ["node", "bindings/wasm/test/vectors-browser.mjs"] },
 ];
 const RUNNERS = COMMANDS.flatMap(({ runners }) => runners);
 const FIELDS = [

@@ -56,25 +56,25 @@ pub fn field_table() -> Vec<FieldRow> {
     FIELDS.iter().map(row).collect()
 }
 
-/// The defaults of what the facade reads itself.
+/// How many breakers a group holds by default.
+#[napi(catch_unwind)]
+pub const fn max_keys_default() -> f64 {
+    double(CircuitBreakerGroup::DEFAULT_MAX_KEYS as u64)
+}
+
+/// The defaults of what a store reads itself.
 #[napi(object, object_from_js = false)]
 pub struct Defaults {
-    /// How many breakers a group holds.
-    pub max_keys: f64,
     /// What the keys of a store begin with.
     pub prefix: &'static str,
     /// How long one admission, outcome or question waits for the store, in milliseconds.
     pub store_timeout_ms: f64,
 }
 
-/// The defaults of what the facade reads itself.
+/// The defaults of what a store reads itself.
 #[napi(catch_unwind)]
 pub const fn defaults() -> Defaults {
-    Defaults {
-        max_keys: double(CircuitBreakerGroup::DEFAULT_MAX_KEYS as u64),
-        prefix: Keys::DEFAULT_PREFIX,
-        store_timeout_ms: double(DEFAULT_TIMEOUT_MS),
-    }
+    Defaults { prefix: Keys::DEFAULT_PREFIX, store_timeout_ms: double(DEFAULT_TIMEOUT_MS) }
 }
 
 /// Checks an option of the host by the core's rules. Throws `config_invalid`.
@@ -90,6 +90,12 @@ pub fn check_option(env: Env, value: FieldValue) -> Result<f64> {
 #[napi(catch_unwind)]
 pub fn check_name(env: Env, name: Utf16String) -> Result<()> {
     name_from_utf16(&name).map(drop).map_err(|error| thrown(&env, error))
+}
+
+/// Whether an HTTP status says that the server failed.
+#[napi(catch_unwind)]
+pub fn status_counts(status: u32) -> bool {
+    u16::try_from(status).is_ok_and(switchgear_core::http::status_counts)
 }
 
 /// A text as an error shows it: in quotes, shortened, without the user and password of a URL.

@@ -1,6 +1,6 @@
 // The surface of the package: what it exports, what its errors carry, and that there is one of each.
 import { execFileSync } from "node:child_process";
-import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -20,6 +20,7 @@ import {
 } from "switchgear";
 import { describe, expect, test } from "vitest";
 import { native } from "../../../dist/native.js";
+import type {} from "../../../dist/native-shared.js";
 import { ROOT } from "./support/child";
 
 const require = createRequire(join(ROOT, "package.json"));
@@ -44,6 +45,7 @@ describe("the package", () => {
       "StoreError",
       "StoreUnavailableError",
       "TimeError",
+      "guardFetch",
       "version",
     ]);
   });
@@ -81,24 +83,26 @@ describe("the package", () => {
     expect(new CircuitBreaker("c").getState()).toBe("closed");
   });
 
-  test("where there is no native module, it says for which platform, and which ones there are", () => {
-    const held = readdirSync(join(ROOT, "dist")).filter((file) => file.endsWith(".node"));
-    expect(loadedOn("sunos")).toBe(
-      `switchgear: no native module for sunos-${process.arch}; this package holds ${held.join(", ")}`,
-    );
-    // A module that is there and does not load: what the system says of it is told.
-    const broken = mkdtempSync(join(tmpdir(), "switchgear-load-"));
+  test("where no native file fits, it runs on WebAssembly, and says so once per process", () => {
+    const platform = `${process.platform}-${process.arch}`;
+    const file = `switchgear.${platform}.node`;
+    const copy = mkdtempSync(join(tmpdir(), "switchgear-load-"));
     try {
-      for (const file of ["load.js", "native.js"]) copyFileSync(join(ROOT, "dist", file), join(broken, file));
-      const file = `switchgear.${process.platform}-${process.arch}.node`;
-      writeFileSync(join(broken, file), "no module");
-      expect(loadedOn(process.platform, broken)).toMatch(
-        new RegExp(
-          `^switchgear: Node v\\S+ on \\S+ \\(.*glibc.*\\) cannot load ${file}: .+; this package holds ${file}$`,
+      cpSync(join(ROOT, "dist"), copy, { recursive: true, filter: (path) => !path.endsWith(".node") });
+      expect(withoutNative(copy)).toEqual([
+        `no native module for ${platform}; this package holds none. It runs on WebAssembly instead.`,
+      ]);
+      // A module that is there and does not load: what the system says of it is told.
+      writeFileSync(join(copy, file), "no module");
+      expect(withoutNative(copy)).toEqual([
+        expect.stringMatching(
+          new RegExp(
+            `^Node v\\S+ on \\S+ \\(.*glibc.*\\) cannot load ${file}: .+; this package holds ${file}. It runs on WebAssembly instead.$`,
+          ),
         ),
-      );
+      ]);
     } finally {
-      rmSync(broken, { recursive: true, force: true });
+      rmSync(copy, { recursive: true, force: true });
     }
   });
 
@@ -270,10 +274,28 @@ describe("the machine alone", () => {
 });
 
 /** What loading says in a process that takes itself for one of another platform. */
-function loadedOn(platform: string, folder = join(ROOT, "dist")): string {
-  const code = `Object.defineProperty(process, "platform", { value: "${platform}" });
-    try { require(${JSON.stringify(join(folder, "load.js"))}); } catch (error) { console.log(error.message); }`;
-  return execFileSync(process.execPath, ["-e", code], { encoding: "utf8" }).trim();
+/**
+ * The warnings of a process that guards a call with a copy of the package, and of another thread that it starts. Throws unless
+ * both are refused what they should be.
+ */
+function withoutNative(folder: string): string[] {
+  const code = `
+    const { Worker } = require("node:worker_threads");
+    const use = ${String((folder: string) => {
+      const { CircuitBreaker } = require(`${folder}/index.js`);
+      require(`${folder}/redis.js`);
+      const breaker = new CircuitBreaker("c", { failureThreshold: 1 });
+      breaker.recordFailure();
+      if (breaker.canExecute()) throw new Error("not refused");
+    })};
+    const warnings = [];
+    process.on("warning", ({ message }) => warnings.push(message));
+    use(${JSON.stringify(folder)});
+    const worker = new Worker(\`process.on("warning", ({ message }) => require("node:worker_threads").parentPort.postMessage(message));
+      (\${use})(${JSON.stringify(folder)});\`, { eval: true });
+    worker.on("message", (message) => warnings.push("in the thread: " + message));
+    worker.on("exit", (code) => console.log(JSON.stringify(code === 0 ? warnings : ["the thread failed"])));`;
+  return JSON.parse(execFileSync(process.execPath, ["-e", code], { encoding: "utf8" }));
 }
 
 function thrownBy(call: () => unknown): unknown {

@@ -20,6 +20,7 @@ export {
   TimeError,
 } from "./error";
 export { CircuitBreakerGroup, type GroupOptions } from "./group";
+export { type GuardedFetch, type GuardFetchOptions, guardFetch } from "./guard-fetch";
 export type { SharedPermit } from "./shared-permit";
 export { CircuitBreakerState, type StatePermit } from "./state";
 export type {

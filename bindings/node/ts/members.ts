@@ -29,7 +29,7 @@ export class Members<B extends object> {
     private readonly gone: (breaker: B) => void,
   ) {
     this.recency = new (native().Recency)(
-      maxKeys === undefined ? native().defaults().maxKeys : checkedNumber("maxKeys", maxKeys),
+      maxKeys === undefined ? native().maxKeysDefault() : checkedNumber("maxKeys", maxKeys),
     );
   }
 

@@ -4,6 +4,14 @@ import type { Snapshot } from "./types";
 
 declare module "./native" {
   interface Native {
+    /** The version of the crate, which is that of the package. */
+    version(): string;
+    /** The stable codes of all errors, as the core knows them. */
+    errorCodes(): string[];
+    /** Whether a number is a moment: an integer, 0 to 2^52. */
+    isMoment(now: number): boolean;
+    /** The defaults of what a store reads itself. */
+    defaults(): { prefix: string; storeTimeoutMs: number };
     /** Throws with code `name_invalid` unless the text can be the prefix of a store's keys. */
     checkPrefix(prefix: string): void;
     /** Builds a configuration from layers, the outermost first; throws with code `config_invalid`. */

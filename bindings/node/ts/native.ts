@@ -94,10 +94,6 @@ export interface NativeRecency {
 
 /** Everything the native module offers to the local half; the shared half adds to it by declaration merging. */
 export interface Native {
-  /** The version of the crate, which is that of the package. */
-  version(): string;
-  /** The stable codes of all errors, as the core knows them. */
-  errorCodes(): string[];
   /** The core's table of fields: name, synonym, default. */
   fieldTable(): { name: string; synonym: string | null; default: string }[];
   /** Builds a configuration from layers, the outermost first; throws with code `config_invalid`. */
@@ -110,10 +106,10 @@ export interface Native {
   showText(text: string): string;
   /** A text with the user and password of each URL in it replaced. */
   withoutCredentials(text: string): string;
-  /** Whether a number is a moment: an integer, 0 to 2^52. */
-  isMoment(now: number): boolean;
-  /** The defaults of what a facade reads itself. */
-  defaults(): { maxKeys: number; prefix: string; storeTimeoutMs: number };
+  /** Whether an HTTP status says that the server failed. */
+  statusCounts(status: number): boolean;
+  /** How many breakers a group holds by default. */
+  maxKeysDefault(): number;
   /** Throws with code `name_invalid` unless the text can name a circuit. */
   checkName(name: string): void;
   Breaker: new (config: NativeConfig) => NativeBreaker;
@@ -121,14 +117,27 @@ export interface Native {
 }
 
 let current: Native | undefined;
+let provided: (() => Partial<Native>)[] = [];
 
 /** Sets the module that everything from here on runs on; called once, by the entry that loads it. */
 export function setNative(loaded: Native): void {
   current = loaded;
 }
 
-/** The module that was set. */
+/** Names what loads the module, or a part of it, when something is first asked of it: until then nothing is run. */
+export function provideNative(load: () => Partial<Native>): void {
+  provided.push(load);
+}
+
+/**
+ * The module.
+ * @throws where it may not run: each time, for nothing is taken for loaded that is not
+ */
 export function native(): Native {
+  if (provided.length > 0) {
+    current = Object.assign({}, current, ...provided.map((load) => load()));
+    provided = [];
+  }
   if (current === undefined) throw new Error("switchgear: import an entry of the package, not one of its files");
   return current;
 }

@@ -1,7 +1,6 @@
 //! From name and value pairs to a [`Config`], or to the error that says what is wrong with them.
 
 use alloc::borrow::Cow;
-use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
@@ -28,6 +27,15 @@ pub enum Naming {
 
 impl Naming {
     /// A table name in this spelling.
+    #[cfg(switchgear_small)]
+    #[must_use]
+    pub const fn spell(self, name: &'static str) -> &'static str {
+        // A build that is sent to pages is spelled as JavaScript is.
+        name
+    }
+
+    /// A table name in this spelling.
+    #[cfg(not(switchgear_small))]
     #[must_use]
     pub fn spell(self, name: &'static str) -> Cow<'static, str> {
         match self {
@@ -51,6 +59,8 @@ impl Naming {
 pub enum Value<'a> {
     /// A number of any kind.
     Number(f64),
+    /// A number of a host that shows numbers itself, and how it does.
+    Shown(f64, &'a str),
     /// A text.
     Text(&'a str),
     /// Something else, described as an error should show it: `null`, `true`, `an object`.
@@ -76,16 +86,36 @@ impl<'a> From<&'a str> for Value<'a> {
 }
 
 impl fmt::Display for Value<'_> {
-    /// As an error shows it: texts in quotes, shortened, and without the user and password of a URL.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown())
+    }
+}
+
+impl Value<'_> {
+    /// As an error shows it: texts in quotes, shortened, and without the user and password of a URL.
+    pub(crate) fn shown(&self) -> String {
         match self {
             // Most readers' languages spell it out.
-            Self::Number(n) if n.is_infinite() => f.write_str(if *n > 0.0 { "Infinity" } else { "-Infinity" }),
-            Self::Number(n) => write!(f, "{n}"),
-            Self::Text(text) => write!(f, "'{}'", shorten(&without_credentials(text))),
-            Self::Other(description) => f.write_str(&shorten(&without_credentials(description))),
+            Self::Number(n) if n.is_infinite() => if *n > 0.0 { "Infinity" } else { "-Infinity" }.into(),
+            Self::Number(n) => shown_number(*n),
+            Self::Shown(_, text) => (*text).into(),
+            Self::Text(text) => ["'", &shorten(&without_credentials(text)), "'"].concat(),
+            Self::Other(description) => shorten(&without_credentials(description)).into(),
         }
     }
+}
+
+#[cfg(not(switchgear_small))]
+fn shown_number(n: f64) -> String {
+    n.to_string()
+}
+
+/// In a build that is sent to every page: what writes fractions is several kilobytes, and its host hands them in as
+/// [`Value::Shown`].
+#[cfg(switchgear_small)]
+fn shown_number(n: f64) -> String {
+    let whole = n as i64;
+    if whole as f64 == n { whole.to_string() } else { "a number that is no integer".into() }
 }
 
 impl HostOption {
@@ -113,7 +143,11 @@ impl Kind {
     }
 
     fn check(self, name: &str, value: Value<'_>) -> Result<Checked, ConfigError> {
-        let checked = match (self, value) {
+        let number = match value {
+            Value::Shown(n, _) => Value::Number(n),
+            other => other,
+        };
+        let checked = match (self, number) {
             (Self::TripOn, Value::Text(word)) => [TripOn::Rolling, TripOn::Consecutive, TripOn::Rate]
                 .into_iter()
                 .find(|t| t.as_str() == word)
@@ -125,7 +159,7 @@ impl Kind {
             (Self::Factor, Value::Number(n)) if (1.0..=100.0).contains(&n) => Some(Checked::Fraction(n)),
             _ => None,
         };
-        checked.ok_or_else(|| ConfigError::out_of_range(name, self.valid(), value.to_string()))
+        checked.ok_or_else(|| ConfigError::out_of_range(name, self.valid(), value.shown()))
     }
 }
 
@@ -165,7 +199,8 @@ pub(super) fn build(naming: Naming, layers: &[&[(&str, Value<'_>)]]) -> Result<C
     let mut config = defaults();
     fill(&mut config, &given);
     if config.open_duration_max_ms < config.open_duration_ms {
-        let valid = format!("at least {} ({})", naming.spell("openDurationMs"), config.open_duration_ms);
+        let duration = config.open_duration_ms.to_string();
+        let valid = ["at least ", &naming.spell("openDurationMs"), " (", &duration, ")"].concat();
         let value = config.open_duration_max_ms.to_string();
         return Err(ConfigError::out_of_range(&naming.spell("openDurationMaxMs"), &valid, value));
     }
@@ -217,26 +252,27 @@ fn whole(n: f64, max: u64) -> Option<Checked> {
 }
 
 fn unknown(naming: Naming, name: &str) -> ConfigError {
-    let names: Vec<Cow<'_, str>> = FIELDS.iter().map(|field| naming.spell(field.name)).collect();
+    let names: Vec<_> = FIELDS.iter().map(|field| naming.spell(field.name)).collect();
     let shown = shorten(&without_credentials(name)).into_owned();
-    ConfigError::misplaced(&shown, format!("`{shown}` is not an option; valid are {}", names.join(", ")))
+    ConfigError::misplaced(&shown, ["`", &shown, "` is not an option; valid are ", &names.join(", ")].concat())
 }
 
 fn twice(naming: Naming, field: &Field) -> ConfigError {
     let name = naming.spell(field.name);
     let message = match field.synonym {
         Some(synonym) => {
-            format!("`{}` and `{name}` are two names of one option; give one of them", naming.spell(synonym))
+            let synonym = naming.spell(synonym);
+            ["`", &synonym, "` and `", &name, "` are two names of one option; give one of them"].concat()
         }
-        None => format!("`{name}` is given twice; give it once"),
+        None => ["`", &name, "` is given twice; give it once"].concat(),
     };
     ConfigError::misplaced(&name, message)
 }
 
 fn unused(naming: Naming, field: &Field) -> ConfigError {
     let name = naming.spell(field.name);
-    let users: Vec<String> = field.used_by.iter().map(|t| format!("'{}'", t.as_str())).collect();
-    let message = format!("`{name}` needs {}: {}", naming.spell("tripOn"), users.join(" or "));
+    let users: Vec<String> = field.used_by.iter().map(|t| ["'", t.as_str(), "'"].concat()).collect();
+    let message = ["`", &name, "` needs ", &naming.spell("tripOn"), ": ", &users.join(" or ")].concat();
     ConfigError::misplaced(&name, message)
 }
 
@@ -245,7 +281,7 @@ const MAX_SHOWN: usize = 64;
 
 fn shorten(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(MAX_SHOWN) {
-        Some((end, _)) => Cow::Owned(format!("{}...", &text[..end])),
+        Some((end, _)) => Cow::Owned([&text[..end], "..."].concat()),
         None => Cow::Borrowed(text),
     }
 }

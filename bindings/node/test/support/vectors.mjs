@@ -1,15 +1,15 @@
-// Vectors: reading them, and the one comparison that every Node runner shares. The rules, and the words, are those of
+// Vectors: reading them, and saying what came of them. The rules, and the words, are those of
 // tests/src/vectors.rs; the schema is tests/vector.schema.json.
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { run, SETTLEMENTS } from "./compare.mjs";
+import { WAYS } from "./machines.mjs";
 
-/** Failures listed of one vector: what follows a first difference is mostly its echo. */
-const LISTED_PER_VECTOR = 5;
 /** Failures listed of one run. */
 const LISTED_PER_RUN = 500;
 
 const MAX_TIME = 2 ** 52;
-const SETTLEMENTS = ["recordSuccess", "recordFailure", "release"];
 const OPERATIONS = ["canRequest", ...SETTLEMENTS, "reset", "trip", "forceOpen", "disable", "snapshot"];
 
 const word = (...words) => [words.map((each) => `"${each}"`).join(" or "), (value) => words.includes(value)];
@@ -58,8 +58,39 @@ const OWNERS = {
   "expect.status": ["a settlement", SETTLEMENTS],
 };
 
+/**
+ * Runs a file or a folder in each way on a build of the package, and prints what came of it. What a process should exit with: 1
+ * if anything differs, 2 if there is nothing to run.
+ */
+export function runAll(build, switchgear, path) {
+  const vectors = loadFor(switchgear, path);
+  if (vectors === null) return 2;
+  const held = Object.entries(WAYS).map(([way, start]) => print(run(build + way, vectors, start(switchgear))));
+  return held.every(Boolean) ? 0 : 1;
+}
+
+/** The vectors of a file or a folder, by default all of the project; null, and a word on stderr, if there is nothing to run. */
+export function loadFor(switchgear, path = ALL) {
+  try {
+    return load(path, (config) => checkConfig(switchgear, config));
+  } catch (error) {
+    console.error(error.message);
+    return null;
+  }
+}
+
+const ALL = fileURLToPath(new URL("../../../../tests/vectors", import.meta.url));
+
+/** A configuration is the machine's alone: no option that only concerns running functions belongs into a vector. */
+function checkConfig({ CircuitBreakerState }, config) {
+  for (const name of ["timeoutMs", "slowCallMs", "observe", "refusalStack"]) {
+    if (Object.hasOwn(config, name)) throw new Error(`config: unknown key \`${name}\``);
+  }
+  new CircuitBreakerState(config);
+}
+
 /** A file, or every `*.json` of a folder and of the folders in it, in the order of the paths. */
-export function load(path, checkConfig) {
+function load(path, checkConfig) {
   const files = statSync(path).isDirectory()
     ? readdirSync(path, { recursive: true })
         .filter((file) => file.endsWith(".json"))
@@ -77,58 +108,12 @@ export function load(path, checkConfig) {
   return vectors;
 }
 
-/** Runs all vectors, each on a machine of its own, which `start` makes from the configuration. */
-export function run(runner, vectors, start) {
-  const failures = [];
-  let steps = 0;
-  for (const vector of vectors) {
-    steps += vector.steps.length;
-    const found = runOne(vector, start(vector.config ?? {}));
-    failures.push(...found.slice(0, LISTED_PER_VECTOR).map((failure) => `${runner}: ${vector.name} ${failure}`));
-    const more = found.length - LISTED_PER_VECTOR;
-    if (more > 0) failures.push(`${runner}: ${vector.name}: ${more} more differences in this vector`);
-  }
-  return { runner, vectors: vectors.length, steps, failures };
-}
-
 /** The counts on stdout, the failures on stderr; whether there were none. */
 export function print({ runner, vectors, steps, failures }) {
   console.log(`${runner}: ${vectors} vectors, ${steps} steps`);
   for (const failure of failures.slice(0, LISTED_PER_RUN)) console.error(failure);
   if (failures.length > LISTED_PER_RUN) console.error(`${runner}: ${failures.length - LISTED_PER_RUN} more`);
   return failures.length === 0;
-}
-
-function runOne(vector, machine) {
-  const kept = new Map();
-  return vector.steps.flatMap((step, index) => {
-    const place = `steps[${index}] (${step.do} at ${step.at})`;
-    try {
-      return runStep(step, machine, kept).map((difference) => `${place}: ${difference}`);
-    } catch (error) {
-      return [`${place}: ${error.message}`];
-    }
-  });
-}
-
-function runStep(step, machine, kept) {
-  const permit = step.permit === undefined ? null : kept.get(step.permit);
-  if (permit === undefined) throw new Error(`permit: the admission of "${step.permit}" was refused, there is none`);
-  const got = { allowed: null, retryAfterMs: null, status: null };
-  if (step.do === "canRequest") {
-    const admission = machine.acquire(step.at);
-    got.allowed = admission.permit !== undefined;
-    got.retryAfterMs = admission.retryAfterMs;
-    if (step.as !== undefined) kept.set(step.as, admission.permit);
-  } else if (SETTLEMENTS.includes(step.do)) {
-    got.status = machine.settle(step.at, step.do, permit);
-  } else if (step.do !== "snapshot") {
-    machine.control(step.at, step.do, step.forMs);
-  }
-  Object.assign(got, machine.snapshot(step.at));
-  return Object.entries(step.expect ?? {})
-    .filter(([field, expected]) => got[field] !== expected)
-    .map(([field, expected]) => `${field}: got ${JSON.stringify(got[field])}, expected ${JSON.stringify(expected)}`);
 }
 
 function loadFile(file, checkConfig) {

@@ -1,0 +1,301 @@
+// A fetch with one circuit per origin, against a real server that counts what reaches it.
+import { CircuitOpenError, ConfigError, type GuardFetchOptions, guardFetch } from "switchgear";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { type Origin, startOrigin } from "./support/origin.mjs";
+
+let server: Origin;
+let now: number;
+
+beforeEach(async () => {
+  server = await startOrigin();
+  now = 1_000_000;
+});
+afterEach(() => server.close());
+
+/** A guarded fetch on a clock of the test, without jitter unless asked for. */
+function guarded(options: GuardFetchOptions = {}) {
+  return guardFetch({ failureThreshold: 2, openDurationMs: 1000, openJitter: 0, clock: () => now, ...options });
+}
+
+const state = (fetch: ReturnType<typeof guarded>) => fetch.for(server.origin).getState();
+
+describe("a failing server", () => {
+  test("is not asked while its circuit is open, and is asked once when the time is over", async () => {
+    const fetch = guarded();
+    server.answer = { status: 500 };
+    for (let i = 0; i < 2; i++) expect((await fetch(server.origin)).status).toBe(500);
+    expect(server.requests).toBe(2);
+    const refusal = await fetch(`${server.origin}/any?path`).catch((error) => error);
+    expect(refusal).toBeInstanceOf(CircuitOpenError);
+    expect(refusal).toMatchObject({ circuit: server.origin, retryAfterMs: 1000, lastFailure: "HTTP 500" });
+    expect(server.requests).toBe(2);
+
+    server.answer = { status: 200, body: "well" };
+    now += 1000;
+    const probe = fetch(server.origin);
+    await expect(fetch(server.origin)).rejects.toMatchObject({ state: "half-open" });
+    expect(await (await probe).text()).toBe("well");
+    expect(state(fetch)).toBe("closed");
+    expect(server.requests).toBe(3);
+  });
+
+  test.each([
+    [200, "closed"],
+    [301, "closed"],
+    [404, "closed"],
+    [429, "open"],
+    [500, "open"],
+    [501, "closed"],
+    [503, "open"],
+    [599, "open"],
+  ])("a %d leaves the circuit %s", async (status, expected) => {
+    const fetch = guarded({ failureThreshold: 1 });
+    server.answer = { status };
+    await fetch(server.origin, { redirect: "manual" });
+    expect(state(fetch)).toBe(expected);
+  });
+
+  test("one that cannot be reached counts", async () => {
+    const fetch = guarded({ failureThreshold: 1 });
+    const { origin } = server;
+    await server.close();
+    const error = await fetch(origin).catch((error) => error);
+    expect(error).toBeInstanceOf(TypeError);
+    expect(fetch.for(origin).getState()).toBe("open");
+    await expect(fetch(origin)).rejects.toMatchObject({ lastFailure: "ECONNREFUSED" });
+  });
+
+  test("one that fails does not take another with it", async () => {
+    const other = await startOrigin();
+    try {
+      const fetch = guarded({ failureThreshold: 1 });
+      server.answer = { status: 500 };
+      await fetch(server.origin);
+      await expect(fetch(server.origin)).rejects.toThrow(CircuitOpenError);
+      expect((await fetch(new URL(other.origin))).status).toBe(200);
+    } finally {
+      await other.close();
+    }
+  });
+});
+
+describe("what the caller does", () => {
+  test("aborts: neutral, and the slot of a probe is free again", async () => {
+    const fetch = guarded({ failureThreshold: 1 });
+    fetch.for(server.origin).trip({ forMs: 1 });
+    now += 1;
+    server.answer = { hang: true };
+    const controller = new AbortController();
+    const probe = fetch(server.origin, { signal: controller.signal });
+    await server.reached(1);
+    controller.abort(new Error("not interested"));
+    await expect(probe).rejects.toThrow("not interested");
+    expect(fetch.for(server.origin).getSnapshot()).toMatchObject({ state: "half-open", halfOpenInFlight: 0 });
+  });
+
+  test("a deadline is no abort: it counts", async () => {
+    const fetch = guarded({ failureThreshold: 1 });
+    server.answer = { hang: true };
+    await expect(fetch(server.origin, { signal: AbortSignal.timeout(20) })).rejects.toMatchObject({
+      name: "TimeoutError",
+    });
+    expect(state(fetch)).toBe("open");
+  });
+
+  test("an invalid request: neutral, and nothing is sent", async () => {
+    const fetch = guarded({ failureThreshold: 1 });
+    await expect(fetch(server.origin, { method: "A B" })).rejects.toThrow(TypeError);
+    await expect(fetch(server.origin, { headers: { "a b": "c" } })).rejects.toThrow(TypeError);
+    await expect(fetch("http://")).rejects.toThrow(TypeError);
+    expect(state(fetch)).toBe("closed");
+    expect(server.requests).toBe(0);
+  });
+
+  test("sends what it wants, and gets what the server gives", async () => {
+    const fetch = guarded();
+    server.answer = { status: 201, body: "made", headers: { "x-id": "7" } };
+    const response = await fetch(new Request(`${server.origin}/orders`, { method: "POST", body: "two" }));
+    expect(response).toBeInstanceOf(Response);
+    expect([response.status, response.statusText, response.headers.get("x-id")]).toEqual([201, "Created", "7"]);
+    expect([response.url, response.redirected, response.type]).toEqual([`${server.origin}/orders`, false, "basic"]);
+    const copy = response.clone();
+    expect(copy.url).toBe(response.url);
+    expect([await response.text(), await copy.text()]).toEqual(["made", "made"]);
+    expect(server.last).toMatchObject({ method: "POST", url: "/orders", body: "two" });
+  });
+
+  test("what no server answers is passed on", async () => {
+    const fetch = guarded();
+    expect(await (await fetch("data:text/plain,here")).text()).toBe("here");
+  });
+});
+
+describe("bodies", () => {
+  const probing = () => {
+    const fetch = guarded({ failureThreshold: 1 });
+    fetch.for(server.origin).trip({ forMs: 1 });
+    now += 1;
+    return fetch;
+  };
+
+  test("one that breaks off counts", async () => {
+    const fetch = guarded({ failureThreshold: 1 });
+    server.answer = { chunks: ["one"], breaks: true };
+    const response = await fetch(server.origin);
+    await expect(response.text()).rejects.toThrow();
+    expect(state(fetch)).toBe("open");
+  });
+
+  test("one that the caller cancels does not", async () => {
+    const fetch = probing();
+    server.answer = { chunks: ["one"], hang: true };
+    const response = await fetch(server.origin);
+    expect(fetch.for(server.origin).getSnapshot()).toMatchObject({ state: "half-open", halfOpenInFlight: 1 });
+    await response.body?.cancel();
+    expect(fetch.for(server.origin).getSnapshot()).toMatchObject({ state: "half-open", halfOpenInFlight: 0 });
+  });
+
+  test("nor does one whose request the caller aborts", async () => {
+    const fetch = guarded({ failureThreshold: 1 });
+    server.answer = { chunks: ["one"], hang: true };
+    const controller = new AbortController();
+    const response = await fetch(server.origin, { signal: controller.signal });
+    const text = response.text();
+    controller.abort();
+    await expect(text).rejects.toMatchObject({ name: "AbortError" });
+    expect(state(fetch)).toBe("closed");
+  });
+
+  test("a probe has succeeded when its body has ended, read or not, or when there is none", async () => {
+    for (const body of ["x".repeat(30_000), ""]) {
+      const fetch = probing();
+      server.answer = { body };
+      await fetch(server.origin);
+      await vi.waitFor(() => expect(state(fetch)).toBe("closed"));
+    }
+  });
+
+  test("a big one arrives whole and in order", async () => {
+    const fetch = guarded();
+    const chunks = Array.from({ length: 40 }, (_, i) => String.fromCharCode(65 + (i % 26)).repeat(20_000));
+    server.answer = { chunks };
+    const text = await (await fetch(server.origin)).text();
+    expect(text === chunks.join("")).toBe(true);
+  });
+});
+
+describe("Retry-After", () => {
+  test.each([
+    [503, "3", 3000],
+    [429, "3", 3000],
+    [503, () => new Date(Date.now() + 60_000).toUTCString(), 60_000],
+    [503, "999999999", 300_000],
+  ])("a %d with %s opens for that long", async (status, header, ms) => {
+    const fetch = guarded({ failureThreshold: 5 });
+    const text = typeof header === "string" ? header : header();
+    server.answer = { status, headers: { "retry-after": text } };
+    await fetch(server.origin);
+    const { state, remainingOpenMs } = fetch.for(server.origin).getSnapshot();
+    expect(state).toBe("open");
+    // A date has whole seconds, and some time has gone by.
+    expect(remainingOpenMs).toBeGreaterThan(ms - (typeof header === "string" ? 1 : 3000));
+    expect(remainingOpenMs).toBeLessThanOrEqual(ms);
+  });
+
+  test.each([
+    [500, "3"],
+    [503, "0"],
+    [503, "soon"],
+    [503, "-5"],
+    [503, "1.5"],
+    [503, "Thu, 01 Jan 1970 00:00:00 GMT"],
+  ])("a %d with %s counts as one failure and no more", async (status, header) => {
+    const fetch = guarded();
+    server.answer = { status, headers: { "retry-after": header } };
+    await fetch(server.origin);
+    expect(fetch.for(server.origin).getSnapshot()).toMatchObject({ state: "closed", failuresInWindow: 1 });
+  });
+
+  test("is believed up to retryAfterMaxMs, and not at all with respectRetryAfter: false", async () => {
+    server.answer = { status: 503, headers: { "retry-after": "60" } };
+    const capped = guarded({ retryAfterMaxMs: 2500 });
+    await capped(server.origin);
+    expect(capped.for(server.origin).getSnapshot().remainingOpenMs).toBe(2500);
+    const deaf = guarded({ respectRetryAfter: false });
+    await deaf(server.origin);
+    expect(state(deaf)).toBe("closed");
+  });
+
+  test("an answer from before the circuit opened says nothing any more", async () => {
+    const fetch = guarded();
+    server.answer = { hang: true };
+    const late = fetch(server.origin);
+    await server.reached(1);
+    fetch.for(server.origin).trip({ forMs: 100 });
+    server.release({ status: 503, headers: { "retry-after": "60" } });
+    await late;
+    expect(fetch.for(server.origin).getSnapshot().remainingOpenMs).toBe(100);
+  });
+});
+
+describe("openJitter", () => {
+  test("stretches by one factor per origin, which stays, and differs from origin to origin", () => {
+    const lengths = Array.from({ length: 50 }, (_, i) => {
+      const fetch = guarded({ openJitter: 0.5, maxKeys: 1, openDurationMs: 100_000, openDurationMaxMs: 100_000 });
+      const measure = (origin: string) => {
+        const breaker = fetch.for(origin);
+        breaker.trip();
+        return breaker.getSnapshot().remainingOpenMs;
+      };
+      const first = measure(`https://${i}.example`);
+      measure("https://another.example");
+      expect(measure(`https://${i}.example`)).toBe(first);
+      return first;
+    });
+    for (const length of lengths) {
+      expect(length).toBeGreaterThanOrEqual(100_000);
+      expect(length).toBeLessThanOrEqual(150_000);
+    }
+    // Fifty draws: they lie apart, and on both sides.
+    expect(new Set(lengths).size).toBeGreaterThan(45);
+    expect(Math.min(...lengths)).toBeLessThan(115_000);
+    expect(Math.max(...lengths)).toBeGreaterThan(135_000);
+  });
+});
+
+describe("bounds and bad input", () => {
+  test("keeps at most maxKeys circuits", async () => {
+    const fetch = guarded({ maxKeys: 2 });
+    fetch.for("https://a.example").recordFailure();
+    fetch.for("https://b.example");
+    fetch.for("https://c.example");
+    expect(fetch.for("https://a.example").getSnapshot().failuresInWindow).toBe(0);
+  });
+
+  test.each([
+    [{ openJitter: 2 }, "`openJitter` must be a number from 0 to 1, got `2`"],
+    [{ openJitter: Number.NaN }, "`openJitter` must be a number from 0 to 1, got `NaN`"],
+    [{ retryAfterMaxMs: 0 }, "`retryAfterMaxMs` must be an integer from 1 to 2147483647 (milliseconds), got `0`"],
+    [{ respectRetryAfter: 1 }, "`respectRetryAfter` must be true or false, got `1`"],
+    [{ onUnavailable: "ignore" }, "`onUnavailable` must be 'throw' or 'pass', got `'ignore'`"],
+    [{ fetch: "fetch" }, "`fetch` must be a function, got `'fetch'`"],
+    [{ maxKeys: 0 }, "`maxKeys` must be an integer from 1 to 1000000, got `0`"],
+    [{ failureThreshold: 0 }, "`failureThreshold` must be an integer from 1 to 1000000, got `0`"],
+    [{ isFailure: () => true }, "`isFailure` is no option here: HTTP says what counts"],
+    [{ origins: 3 }, /^`origins` is not an option; valid are .*openJitter/],
+    [null, "`policy` must be an object, got `null`"],
+  ])("%j is refused at once", (options, message) => {
+    expect(() => guardFetch(options as never)).toThrow(ConfigError);
+    expect(() => guardFetch(options as never)).toThrow(message);
+  });
+
+  test("the events of all circuits", async () => {
+    const fetch = guarded({ failureThreshold: 1 });
+    const heard: string[] = [];
+    const stop = fetch.on("stateChange", ({ circuit, toState }) => heard.push(`${circuit} ${toState}`));
+    server.answer = { status: 500 };
+    await fetch(server.origin);
+    stop();
+    expect(heard).toEqual([`${server.origin} open`]);
+  });
+});

@@ -1,0 +1,100 @@
+// Builds bindings/wasm/dist: of each WebAssembly module its bytes, made small, and its glue. `node bindings/wasm/build.mjs
+// [module...]`; by default those that the package ships. Cargo skips what has not changed.
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { TARGET, toolchain } from "./toolchain.mjs";
+
+const root = join(import.meta.dirname, "../..");
+const dist = join(import.meta.dirname, "dist");
+const require = createRequire(import.meta.url);
+/** The modules and the features of the crate that make them. The package ships the first two. */
+const MODULES = { local: ["local"], shared: ["shared"], objects: ["local", "objects"] };
+const SHIPPED = ["local", "shared"];
+
+const chosen = toolchain();
+const wasmOpt = require.resolve("binaryen/bin/wasm-opt");
+
+mkdirSync(dist, { recursive: true });
+// The glue is in modules, whatever the package around it says.
+writeFileSync(join(dist, "package.json"), '{ "type": "module" }\n');
+const glue = built("cargo", {}, ["build", "--release", "-p", "switchgear-wasm-glue"]).executable;
+for (const name of process.argv.length > 2 ? process.argv.slice(2) : SHIPPED) make(name);
+
+function make(name) {
+  const features = MODULES[name];
+  if (features === undefined)
+    throw new Error(`no module is called ${name}; there are ${Object.keys(MODULES).join(", ")}`);
+  // Fractions are shown by JavaScript: what writes them in Rust is a quarter of the module.
+  const flags = `${process.env.RUSTFLAGS ?? ""} --cfg switchgear_small`.trim();
+  const { file } = built(chosen.cargo, { ...chosen.environment, RUSTFLAGS: flags }, [
+    ...["build", "-p", "switchgear-wasm", "--profile", "wasm-release", "--target", TARGET],
+    ...["--no-default-features", "--features", features.join(",")],
+    ...chosen.arguments,
+  ]);
+  execFileSync(glue, [file, dist, name], { stdio: "inherit" });
+  const module = join(dist, `${name}.wasm`);
+  const small = [
+    "-Oz",
+    "--low-memory-unused",
+    "--strip-producers",
+    "--strip-target-features",
+    "--minify-imports-and-exports-and-modules",
+  ];
+  const options = { encoding: "utf8", maxBuffer: 1 << 26, stdio: ["ignore", "pipe", "inherit"] };
+  const said = execFileSync(
+    process.execPath,
+    [wasmOpt, ...small, join(dist, `${name}_bg.wasm`), "-o", module],
+    options,
+  );
+  rename(join(dist, `${name}.js`), said);
+  for (const rest of [`${name}_bg.wasm`, `${name}_bg.wasm.d.ts`]) rmSync(join(dist, rest));
+}
+
+/** Tells the glue what its imports and exports are called now. */
+function rename(file, said) {
+  const { imports, exports } = JSON.parse(said);
+  const exported = new Map(exports);
+  const imported = new Map(imports.map(([, before, after]) => [before, after]));
+  const modules = new Set(imports.map(([module]) => module));
+  let renamed = 0;
+  const to = (whole, head, name, names, tail = "") => {
+    if (!names.has(name)) return whole;
+    renamed += 1;
+    return head + names.get(name) + tail;
+  };
+  // An export is used as `wasm.name`; the imports are the methods of one object, which stands for the one module they are of.
+  const text = readFileSync(file, "utf8")
+    .replace(/\bwasm\.(\w+)/g, (whole, name) => to(whole, "wasm.", name, exported))
+    .replace(/^( +)(\w+): function\b/gm, (whole, space, name) => to(whole, space, name, imported, ": function"))
+    .replace(/"([^"]+)": import0/, (whole, name) => (modules.has(name) ? "a: import0" : whole));
+  if (modules.size !== 1 || renamed < exports.length + imports.length - 4 || !text.includes("a: import0")) {
+    throw new Error(`the glue of ${file} does not look as expected: read what wasm-bindgen makes now`);
+  }
+  writeFileSync(file, text);
+}
+
+/** Builds with cargo, which says itself where it put what it made: the target folder may be anywhere. */
+function built(cargo, environment, args) {
+  const { status, error, stdout } = spawnSync(
+    cargo,
+    [...args, "--locked", "--message-format", "json-render-diagnostics"],
+    {
+      cwd: root,
+      encoding: "utf8",
+      env: { ...process.env, ...environment },
+      maxBuffer: 1 << 28,
+      stdio: ["ignore", "pipe", "inherit"],
+    },
+  );
+  if (error !== undefined) throw error;
+  // Cargo has said why.
+  if (status !== 0) process.exit(1);
+  const messages = stdout.split("\n").flatMap((line) => (line.startsWith("{") ? [JSON.parse(line)] : []));
+  const made = messages.filter(
+    ({ reason, target }) => reason === "compiler-artifact" && ["cdylib", "bin"].includes(target.kind[0]),
+  );
+  const last = made.at(-1);
+  return { executable: last?.executable, file: last?.filenames.find((file) => file.endsWith(".wasm")) };
+}
