@@ -7,6 +7,7 @@ set -euo pipefail
 cd "$ROOT"
 rm -f "$LOGS"/*.log
 BIN=.cache/venv/bin
+NODE_SOURCES=(Cargo.toml Cargo.lock core lua bindings/node bindings/wasm package.json package-lock.json 'tsconfig*.json' tests/support)
 
 rust_checks() {
   step "rustfmt" cargo fmt --all --check
@@ -46,8 +47,10 @@ node_lane() {
   step "typecheck" npm run --silent typecheck
   step "lint" npm run --silent lint
   step "node tests" npm test --silent
-  step "node tests on WebAssembly" npm run --silent test:wasm
-  step "WebAssembly modules" node --test --test-reporter=spec --test-concurrency=1 bindings/wasm/test/*.test.mjs
+  # The suite that has just run, on the other module; and builds by each toolchain. Skipped where nothing of it changed.
+  once "node tests on WebAssembly" dist "${NODE_SOURCES[@]}" -- npm run --silent test:wasm
+  once "WebAssembly modules" dist "${NODE_SOURCES[@]}" tests/vectors -- \
+    node --test --test-reporter=spec --test-concurrency=1 bindings/wasm/test/*.test.mjs
   step "browser" node --test --test-reporter=spec tests/browser/
   step "repo rules" node --test --test-reporter=spec tests/repo/rules.test.mjs
   step "package" node --test --test-reporter=spec tests/pack/pack.test.mjs
