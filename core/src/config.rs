@@ -187,12 +187,12 @@ impl Config {
 
     /// The configuration as the one argument that the Lua scripts take (DESIGN section 4): each number in the shortest
     /// text that reads back as the same double.
-    pub(crate) fn wire(&self, idle_ttl_ms: u64) -> String {
+    pub(crate) fn wire(&self, idle_ttl_ms: u64, quorum: u64) -> String {
         let mut text = String::new();
         // Writing into a String cannot fail.
         let _ = write!(
             text,
-            "{} {} {} {} {} {} {} {} {} {} {} {}",
+            "{} {} {} {} {} {} {} {} {} {} {} {} {}",
             self.trip_on.as_str(),
             self.failure_threshold,
             self.window_ms,
@@ -205,6 +205,7 @@ impl Config {
             self.success_threshold,
             self.probe_timeout_ms,
             idle_ttl_ms,
+            quorum,
         );
         text
     }

@@ -137,6 +137,7 @@ impl Kind {
             Self::Count => "an integer from 1 to 1000000",
             Self::Duration => "an integer from 1 to 3155760000000 (milliseconds)",
             Self::Timer => "an integer from 1 to 2147483647 (milliseconds)",
+            Self::Age => "an integer from 0 to 3155760000000 (milliseconds)",
             Self::Share => "a number above 0, at most 1",
             Self::Factor => "a number from 1 to 100",
         }
@@ -152,9 +153,10 @@ impl Kind {
                 .into_iter()
                 .find(|t| t.as_str() == word)
                 .map(Checked::TripOn),
-            (Self::Count, Value::Number(n)) => whole(n, MAX_COUNT),
-            (Self::Duration, Value::Number(n)) => whole(n, MAX_DURATION_MS),
-            (Self::Timer, Value::Number(n)) => whole(n, MAX_TIMER_MS),
+            (Self::Count, Value::Number(n)) => whole(n, 1, MAX_COUNT),
+            (Self::Duration, Value::Number(n)) => whole(n, 1, MAX_DURATION_MS),
+            (Self::Timer, Value::Number(n)) => whole(n, 1, MAX_TIMER_MS),
+            (Self::Age, Value::Number(n)) => whole(n, 0, MAX_DURATION_MS),
             (Self::Share, Value::Number(n)) if n > 0.0 && n <= 1.0 => Some(Checked::Fraction(n)),
             (Self::Factor, Value::Number(n)) if (1.0..=100.0).contains(&n) => Some(Checked::Fraction(n)),
             _ => None,
@@ -246,8 +248,8 @@ fn default_of(config: &Config, field: &Field) -> Checked {
     }
 }
 
-fn whole(n: f64, max: u64) -> Option<Checked> {
-    let in_range = (1.0..=max as f64).contains(&n) && (n as u64) as f64 == n;
+fn whole(n: f64, min: u64, max: u64) -> Option<Checked> {
+    let in_range = (min as f64..=max as f64).contains(&n) && (n as u64) as f64 == n;
     in_range.then_some(Checked::Whole(n as u64))
 }
 

@@ -30,6 +30,8 @@ pub enum Kind {
     Duration,
     /// Whole milliseconds, 1 ..= 2 147 483 647 (24 days): what a host's timer takes.
     Timer,
+    /// Whole milliseconds, 0 ..= 3 155 760 000 000 (100 years): how old an answer may be.
+    Age,
     /// A number above 0, at most 1.
     Share,
     /// A number, 1 ..= 100.
@@ -198,11 +200,26 @@ pub enum HostOption {
     ForMs,
     /// `idleTtlMs`: a duration; how long an idle shared circuit is remembered.
     IdleTtlMs,
+    /// `openCacheMs`: an age; how long a shared circuit that is known to be open refuses without asking.
+    OpenCacheMs,
+    /// `closedCacheMs`: an age; how long a shared circuit that is known to be closed admits without asking.
+    ClosedCacheMs,
+    /// `quorum`: a count; the instances that must have seen failures before the fleet trips.
+    Quorum,
 }
 
 impl HostOption {
     /// Every host option.
-    pub const ALL: [Self; 5] = [Self::TimeoutMs, Self::SlowCallMs, Self::MaxKeys, Self::ForMs, Self::IdleTtlMs];
+    pub const ALL: [Self; 8] = [
+        Self::TimeoutMs,
+        Self::SlowCallMs,
+        Self::MaxKeys,
+        Self::ForMs,
+        Self::IdleTtlMs,
+        Self::OpenCacheMs,
+        Self::ClosedCacheMs,
+        Self::Quorum,
+    ];
 
     /// The name in JavaScript's spelling.
     #[must_use]
@@ -213,6 +230,9 @@ impl HostOption {
             Self::MaxKeys => "maxKeys",
             Self::ForMs => "forMs",
             Self::IdleTtlMs => "idleTtlMs",
+            Self::OpenCacheMs => "openCacheMs",
+            Self::ClosedCacheMs => "closedCacheMs",
+            Self::Quorum => "quorum",
         }
     }
 
@@ -222,7 +242,8 @@ impl HostOption {
         match self {
             Self::TimeoutMs => Kind::Timer,
             Self::SlowCallMs | Self::ForMs | Self::IdleTtlMs => Kind::Duration,
-            Self::MaxKeys => Kind::Count,
+            Self::OpenCacheMs | Self::ClosedCacheMs => Kind::Age,
+            Self::MaxKeys | Self::Quorum => Kind::Count,
         }
     }
 }

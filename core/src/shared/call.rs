@@ -51,21 +51,31 @@ impl Script {
     }
 }
 
-/// A script call to send, and the ticket to hand back with what came of it.
-///
-/// The host sends `EVALSHA` of the script with the circuit's [keys](super::SharedCircuit::keys) for it and these arguments;
-/// for [`Script::Admit`] it may send the plain `HMGET`.
+/// What to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Command {
+    /// `EVALSHA` of a script, with the circuit's [keys](super::SharedCircuit::keys) for it; of [`Script::Admit`] a host may
+    /// send the plain `HMGET` instead. Its reply goes to [`on_reading`](super::SharedCircuit::on_reading), every other one to
+    /// [`on_reply`](super::SharedCircuit::on_reply).
+    Run(Script),
+    /// `TIME`, to the node that has the circuit's keys. The reply is its two integers.
+    Time,
+    /// `HDEL {PN} ''`: needs all that a write needs, and changes nothing.
+    TryWrite,
+}
+
+/// A command to send, and the ticket to hand back with what came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ask {
     /// Names the conversation that the reply, the error or the deadline belongs to.
     pub ticket: u64,
-    /// Which script.
-    pub script: Script,
+    /// What to send.
+    pub command: Command,
     /// Whether to send the script's text (`EVAL`), because the node said that it does not know it.
     pub by_text: bool,
     /// Milliseconds to wait before sending; 0 almost always.
     pub delay_ms: u64,
-    /// The arguments after the keys.
+    /// The arguments of a script, after the keys.
     pub args: Vec<String>,
 }
 

@@ -1,45 +1,31 @@
 //! The engine of one shared circuit: it decides, the host only carries.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::call::{Ask, CallId, Script};
+use super::call::{Ask, CallId, Command, Script};
+use super::conversation::{Conversation, Goal, Request};
+use super::event::{self, Announcement};
 use super::keys::Keys;
+use super::known::{Asked, Known, View};
+use super::local::Local;
+use super::node::{Guards, Node, Way};
 use super::options::{OnStoreFailure, SharedOptions};
-use super::reading;
-use super::reply::{self, Aftermath, Verdict};
-use crate::breaker::State;
-use crate::config::{Config, HostOption, Naming, TripOn, Value};
+use super::permit::{PermitKind, SharedPermit};
+use super::reply::Verdict;
+use super::step::{Answer, Begun, Others, Step};
+use super::successes::Successes;
+use super::times::Times;
+use crate::config::{Config, HostOption, Naming, Value};
 use crate::error::{ConfigError, NameError};
-use crate::permit::{Outcome, Settlement, Transition};
-use crate::snapshot::Snapshot;
+use crate::permit::{Decision, Outcome, Permit, Settled, Settlement};
 use crate::time::Millis;
 
-/// The right to one call of a shared circuit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct SharedPermit {
-    /// Who gave it, and while the circuit was what.
-    pub kind: PermitKind,
-    /// The period it was given in; its outcome is stale in any other.
-    pub epoch: u64,
-    /// Names the probe in the store. A call admitted while CLOSED gets its name when there is something to tell of it.
-    pub id: CallId,
-}
-
-/// Who gave a permit, and while the circuit was what.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PermitKind {
-    /// The store, while CLOSED.
-    Closed,
-    /// The store, while HALF_OPEN: holds a slot there.
-    Probe,
-    /// The store, while disabled: its outcome is never counted.
-    Bypass,
-    /// Nobody: the store did not answer and the circuit fails open. Its outcome is never counted.
-    Unasked,
-}
+mod health;
+mod outcomes;
+mod replies;
 
 /// A manual operation (DESIGN 3.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,68 +43,24 @@ pub enum Control {
     Disable,
 }
 
-/// What to do with an outcome.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Settle {
-    /// Nothing: the store need not hear of it.
-    Done(Settlement),
-    /// Tell the store; the answer comes through [`SharedCircuit::on_reply`].
-    Tell(Ask),
-}
-
-/// What came of a reply, an error or a deadline: each part may be there or not.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Step {
-    /// The answer to what was asked; comes at most once per ticket.
-    pub answer: Option<Answer>,
-    /// What to send next. Where the answer is there already nobody waits for what comes of it.
-    pub ask: Option<Ask>,
-    /// The change of state that this process's call made, for its listeners.
-    pub transition: Option<Transition>,
-    /// The outcome that was told has counted; said also when it comes too late for an answer.
-    pub counted: bool,
-    /// The half-open period runs by another configuration than ours; said once per circuit and process.
-    pub config_mismatch: bool,
-    /// The reply was none that a script of ours gives: the same as an error.
-    pub malformed: bool,
-}
-
-/// The answer to what was asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// The call may go ahead; settle it with this permit.
-    Granted(SharedPermit),
-    /// The call may not go ahead.
-    Refused {
-        /// What refused it.
-        state: State,
-        /// Milliseconds until a request may be admitted; none if unknown.
-        retry_after: Option<u64>,
-    },
-    /// The store did not answer in time, or answered with an error.
-    Unavailable,
-    /// The outcome was told.
-    Settled(Settlement),
-    /// The manual operation was done.
-    Controlled,
-    /// The circuit as the store knows it.
-    Snapshot(Snapshot),
-}
-
 /// One circuit as one process sees it.
 ///
 /// ```
-/// use switchgear_core::shared::{Answer, Keys, SharedCircuit, SharedOptions};
+/// use switchgear_core::shared::{Answer, Begun, Command, Keys, Node, Script, SharedCircuit, SharedOptions, Times};
 /// use switchgear_core::{Config, Millis};
 ///
 /// let config = Config::default();
 /// let options = SharedOptions::for_config(&config);
-/// let mut circuit = SharedCircuit::new("billing", Keys::DEFAULT_PREFIX, 0x5eed, config, options)?;
+/// let mut circuit = SharedCircuit::new("billing", Keys::DEFAULT_PREFIX, 0x5eed, "host-1", config, options)?;
+/// let mut node = Node::new();
 ///
-/// let ask = circuit.admit(Millis::new(1_000)?);
-/// assert_eq!(circuit.keys().of(ask.script), ["{cb:billing}"]);
+/// let now = Times::one(Millis::new(1_000)?);
+/// let Begun::Wait(ticket) = circuit.admit(&mut node, now) else { panic!("nothing is known yet") };
+/// let ask = circuit.next_ask().expect("something to send");
+/// assert_eq!(ask.command, Command::Run(Script::Admit));
+/// assert_eq!(circuit.keys().of(Script::Admit), ["{cb:billing}"]);
 /// // The host reads the fields of that key and hands them back; here Redis has never heard of the circuit.
-/// let step = circuit.on_reading(Millis::new(1_001)?, ask.ticket, [None; 5]);
+/// let step = circuit.on_reading(&mut node, now, ticket, [None; 5]);
 /// assert!(matches!(step.answer, Some(Answer::Granted(_))));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -126,35 +68,26 @@ pub enum Answer {
 pub struct SharedCircuit {
     keys: Keys,
     config: Config,
+    options: SharedOptions,
     /// The configuration as the scripts take it, rendered once.
     config_arg: String,
-    on_store_failure: OnStoreFailure,
+    channel: String,
+    origin: String,
+    instance: String,
     last_id: CallId,
     last_ticket: u64,
     conversations: BTreeMap<u64, Conversation>,
+    outbox: VecDeque<Ask>,
+    /// The admission that others may join.
+    flight: Option<u64>,
+    known: Known,
+    local: Local,
+    /// For what goes wrong with this circuit alone.
+    guards: Guards,
+    successes: Successes,
+    /// How many failures were told, for the ring of a quorum.
+    failures_told: u64,
     mismatch_told: bool,
-}
-
-/// What is in flight under one ticket.
-#[derive(Debug)]
-struct Conversation {
-    goal: Goal,
-    /// As sent last; sent again as it is when the node could not take it, for the id in it makes it count once.
-    ask: Ask,
-    /// The time that the script was given.
-    at: Millis,
-    /// Whether the caller has its answer: what still comes is only tidied up.
-    answered: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Goal {
-    Admission(CallId),
-    Settlement,
-    Control,
-    Snapshot,
-    /// A slot that nobody will use is given back.
-    GiveBack,
 }
 
 /// How long to let a cluster move a slot before asking again.
@@ -162,7 +95,8 @@ const TRY_AGAIN_MS: u64 = 5;
 
 impl SharedCircuit {
     /// A circuit by its name; asks nothing and changes nothing in the store. `nonce` tells this process's call ids from
-    /// those of others: draw it at random, anew for each circuit, after fork and per worker thread.
+    /// those of others: draw it at random, anew for each circuit, after fork and per worker thread. `instance` names this
+    /// process in announcements and in a quorum.
     ///
     /// # Errors
     /// [`NameError`] if the name or the prefix cannot be one.
@@ -170,17 +104,28 @@ impl SharedCircuit {
         name: &str,
         prefix: &str,
         nonce: u64,
+        instance: &str,
         config: Config,
         options: SharedOptions,
     ) -> Result<Self, NameError> {
         Ok(Self {
-            keys: Keys::new(prefix, name, config.trip_on())?,
-            config_arg: config.wire(options.idle_ttl_ms),
+            keys: Keys::new(prefix, name, config.trip_on(), options.quorum)?,
+            config_arg: config.wire(options.idle_ttl_ms, options.quorum),
+            channel: Announcement::channel(prefix),
+            origin: event::origin(nonce, name, instance),
+            instance: instance.to_string(),
+            local: Local::new(config.clone(), &options),
             config,
-            on_store_failure: options.on_store_failure,
+            options,
             last_id: CallId { nonce, counter: 0 },
             last_ticket: 0,
             conversations: BTreeMap::new(),
+            outbox: VecDeque::new(),
+            flight: None,
+            known: Known::default(),
+            guards: Guards::new(),
+            successes: Successes::default(),
+            failures_told: 0,
             mismatch_told: false,
         })
     }
@@ -197,56 +142,122 @@ impl SharedCircuit {
         &self.config
     }
 
-    /// Asks for one call: a read of the [`ADMISSION_FIELDS`](super::ADMISSION_FIELDS), whose answer goes to
-    /// [`on_reading`](Self::on_reading). One round trip; two when it begins or meets a half-open period.
-    pub fn admit(&mut self, now: Millis) -> Ask {
-        let id = self.draw_id();
-        self.begin(Goal::Admission(id), Script::Admit, now, Vec::new())
+    /// The next command to send. Hosts ask after each call of another method, until there is none; and they say it of every
+    /// ticket, awaited or not, when its deadline has passed without an answer.
+    pub fn next_ask(&mut self) -> Option<Ask> {
+        self.outbox.pop_front()
     }
 
-    /// Settles a call; without a permit the plain rules of the current state apply (DESIGN 3.4).
-    pub fn settle(&mut self, now: Millis, permit: Option<SharedPermit>, outcome: Outcome) -> Settle {
-        let (id, epoch, kind) = match permit {
-            Some(SharedPermit { kind: PermitKind::Bypass | PermitKind::Unasked, .. }) => {
-                return Settle::Done(Settlement::Stale);
-            }
-            Some(SharedPermit { kind: PermitKind::Closed, .. }) if self.is_free(outcome) => {
-                return Settle::Done(Settlement::Applied);
-            }
-            Some(SharedPermit { kind: PermitKind::Probe, epoch, id }) => (id.to_string(), epoch.to_string(), "1"),
-            Some(SharedPermit { kind: PermitKind::Closed, epoch, .. }) => {
-                (self.draw_id().to_string(), epoch.to_string(), "0")
-            }
-            // A release without a permit names no call: it frees the newest slot, whosever it is.
-            None if outcome == Outcome::Release => (String::new(), NO_EPOCH.to_string(), "0"),
-            None => (self.draw_id().to_string(), NO_EPOCH.to_string(), "0"),
-        };
-        let script = match outcome {
-            Outcome::Success => Script::RecordSuccess,
-            Outcome::Failure => Script::RecordFailure,
-            Outcome::Release => Script::Release,
-        };
-        let args = vec![now.get().to_string(), id, epoch, kind.to_string(), self.config_arg.clone()];
-        Settle::Tell(self.begin(Goal::Settlement, script, now, args))
+    /// How many commands have neither been replied to nor failed.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.conversations.len()
     }
 
     /// Whether the success of a call admitted while CLOSED is never told: then a host need not hand it in.
     #[must_use]
     pub fn success_is_free(&self) -> bool {
-        self.is_free(Outcome::Success)
+        self.config.trip_on().ignores_successes()
     }
 
-    /// Asks for the snapshot.
-    pub fn get_state(&mut self, now: Millis) -> Ask {
-        let args = vec![now.get().to_string(), self.config_arg.clone()];
-        self.begin(Goal::Snapshot, Script::GetState, now, args)
+    /// From when until when, on the host's clock, every request is admitted with this permit, without being asked for: what
+    /// [`closed_cache_ms`](SharedOptions::closed_cache_ms) allows. Holds until the next call of any method.
+    #[must_use]
+    pub fn free_until(&self) -> Option<(SharedPermit, Millis, Millis)> {
+        if self.local.stands() {
+            return None;
+        }
+        let (epoch, from, until) = self.known.closed_until(&self.options)?;
+        Some((self.closed_permit(epoch), from, until))
     }
 
-    /// Does a manual operation.
+    /// Asks for one call: no round trip while the answer is known, else one; two when it begins or meets a half-open
+    /// period, or has to ask the node for its time. Concurrent ones share it.
+    pub fn admit(&mut self, node: &mut Node, at: Times) -> Begun {
+        if let Some((state, retry_after)) = self.local.objection(at.host) {
+            return answered(Answer::Refused { state, retry_after });
+        }
+        match self.known.verdict(at.host, &self.options) {
+            Some(Verdict::Refused { state, retry_after }) => return answered(Answer::Refused { state, retry_after }),
+            Some(Verdict::Closed { epoch }) if !self.local.stands() => {
+                return answered(Answer::Granted(self.closed_permit(epoch)));
+            }
+            _ => {}
+        }
+        if !self.may_ask(node, Way::Read, at) {
+            return Begun::Answered(self.admit_unasked(at));
+        }
+        if let Some(ticket) = self.flight {
+            return Begun::Join(ticket);
+        }
+        if at.store.is_none() && node.clock.is_due(at.host) {
+            self.begin(Goal::Clock, Request::Plain(Command::Time), node, at);
+        }
+        let id = self.draw_id();
+        let ticket = self.begin(Goal::Admission(id), Request::read(), node, at);
+        self.flight = Some(ticket);
+        Begun::Wait(ticket)
+    }
+
+    /// Decides on a call without the store, as while it is away: by what `onStoreFailure` says.
+    pub fn admit_unasked(&mut self, at: Times) -> Step {
+        match self.options.on_store_failure {
+            OnStoreFailure::FailClosed => Step::of(Answer::Unavailable),
+            OnStoreFailure::FailOpen => {
+                let id = self.draw_id();
+                Step::of(Answer::Granted(SharedPermit { kind: PermitKind::Unasked, epoch: 0, id }))
+            }
+            OnStoreFailure::Local => self.admit_locally(at.host),
+        }
+    }
+
+    /// Settles a call; without a permit the plain rules of the current state apply (DESIGN 3.4).
+    pub fn settle(&mut self, node: &mut Node, at: Times, permit: Option<SharedPermit>, outcome: Outcome) -> Begun {
+        match permit {
+            Some(SharedPermit { kind: PermitKind::Bypass | PermitKind::Unasked, .. }) => return settled(STALE),
+            Some(SharedPermit { kind: PermitKind::LocalClosed, epoch, .. }) => {
+                return settled(self.local.settle(at.host, Permit::Closed { epoch }, outcome));
+            }
+            Some(SharedPermit { kind: PermitKind::LocalProbe, epoch, id }) => {
+                let permit = Permit::Probe { epoch, id: id.counter };
+                return settled(self.local.settle(at.host, permit, outcome));
+            }
+            Some(SharedPermit { kind: PermitKind::Closed, epoch, id }) => match outcome {
+                Outcome::Release => return settled(APPLIED),
+                Outcome::Success => {
+                    self.local.feed(at.host, Some(id.counter), outcome, true);
+                    if !self.success_is_free() {
+                        self.successes.add(epoch);
+                        self.tell_successes(node, at);
+                    }
+                    return settled(APPLIED);
+                }
+                Outcome::Failure => {}
+            },
+            Some(SharedPermit { kind: PermitKind::Probe, .. }) | None => {}
+        }
+        if !self.may_ask(node, Way::Write, at) {
+            return settled(self.untaken(at.host, permit, outcome));
+        }
+        let request = self.outcome_request(permit, outcome);
+        self.flight = None;
+        Begun::Wait(self.begin(Goal::Settlement { permit, outcome, host: at.host }, request, node, at))
+    }
+
+    /// Asks for the snapshot. Waits for the store also while it is thought to be away, unless this process decides then.
+    pub fn get_state(&mut self, node: &mut Node, at: Times) -> Begun {
+        if self.decides_alone() && (self.local.stands() || !self.may_ask(node, Way::Read, at)) {
+            return answered(Answer::Snapshot(self.local.snapshot(at.host)));
+        }
+        let request = Request::Timed(Script::GetState, vec![self.config_arg.clone()]);
+        Begun::Wait(self.begin(Goal::Snapshot, request, node, at))
+    }
+
+    /// Does a manual operation. Waits for the store also while it is thought to be away: it is meant for the whole fleet.
     ///
     /// # Errors
     /// [`ConfigError`] if `for_ms` is no duration.
-    pub fn control(&mut self, now: Millis, control: Control) -> Result<Ask, ConfigError> {
+    pub fn control(&mut self, node: &mut Node, at: Times, control: Control) -> Result<Begun, ConfigError> {
         let (op, for_ms) = match control {
             Control::Reset => ("reset", None),
             Control::Trip { for_ms } => ("trip", for_ms),
@@ -257,131 +268,43 @@ impl SharedCircuit {
             Some(ms) => HostOption::ForMs.check(Naming::Snake, Value::Number(ms as f64))?.to_string(),
             None => "-1".to_string(),
         };
-        let args = vec![now.get().to_string(), op.to_string(), for_ms, self.config_arg.clone()];
-        Ok(self.begin(Goal::Control, Script::Control, now, args))
+        let args = vec![op.to_string(), for_ms, self.config_arg.clone(), self.channel.clone(), self.origin.clone()];
+        self.flight = None;
+        Ok(Begun::Wait(self.begin(Goal::Control, Request::Timed(Script::Control, args), node, at)))
     }
 
-    /// Takes what was read for an admission: the values of the [`ADMISSION_FIELDS`](super::ADMISSION_FIELDS). A grant while
-    /// CLOSED depends on them alone: a host may give it again for the same reading without asking.
-    pub fn on_reading(&mut self, now: Millis, ticket: u64, fields: [Option<&str>; 5]) -> Step {
-        let is_reading = |talk: &Conversation| talk.ask.script == Script::Admit;
-        if !self.conversations.get(&ticket).is_some_and(is_reading) {
-            return Step::default();
-        }
-        let Some(talk) = self.conversations.remove(&ticket) else { return Step::default() };
-        let (Goal::Admission(id), false) = (talk.goal, talk.answered) else { return Step::default() };
-        match reading::verdict(now, fields) {
-            Verdict::AskOn => {
-                let args = vec![now.get().to_string(), id.to_string(), self.config_arg.clone()];
-                let ask = Some(self.talk(ticket, talk.goal, Script::CanRequest, now, args));
-                Step { ask, ..Step::default() }
-            }
-            verdict => Step { answer: answer_to(verdict, id), ..Step::default() },
-        }
-    }
-
-    /// Takes what a script replied.
-    pub fn on_reply(&mut self, now: Millis, ticket: u64, reply: &[i64]) -> Step {
-        let Some(talk) = self.conversations.remove(&ticket) else { return Step::default() };
-        let read = match talk.goal {
-            Goal::Admission(id) => self.on_verdict(now, &talk, id, reply),
-            Goal::Settlement => reply::settlement(reply).and_then(|status| told(&talk, Answer::Settled(status), reply)),
-            Goal::Control => told(&talk, Answer::Controlled, reply),
-            Goal::Snapshot => {
-                reply::snapshot(reply).map(|s| Step { answer: Some(Answer::Snapshot(s)), ..Step::default() })
-            }
-            Goal::GiveBack => Some(Step::default()),
+    /// The breaker of this process decides.
+    fn admit_locally(&mut self, host: Millis) -> Step {
+        let admission = self.local.can_request(host);
+        let nonce = self.last_id.nonce;
+        let grant = |kind, epoch, counter| Answer::Granted(SharedPermit { kind, epoch, id: CallId { nonce, counter } });
+        let answer = match admission.decision {
+            Decision::Allowed(Permit::Closed { epoch }) => grant(PermitKind::LocalClosed, epoch, 0),
+            Decision::Allowed(Permit::Probe { epoch, id }) => grant(PermitKind::LocalProbe, epoch, id),
+            Decision::Allowed(Permit::Bypass) => grant(PermitKind::Bypass, 0, 0),
+            Decision::Refused { state, retry_after } => Answer::Refused { state, retry_after },
         };
-        let Some(mut step) = read else { return Step { malformed: true, ..self.fail(now, &talk) } };
-        if talk.answered {
-            step.answer = None;
-        }
-        step.config_mismatch = step.config_mismatch && !core::mem::replace(&mut self.mismatch_told, true);
-        step
+        Step { transition: admission.transition, others: Others::AskAgain, ..Step::of(answer) }
     }
 
-    /// Takes that the store answered with an error, or that the connection broke; `error` is its text.
-    pub fn on_error(&mut self, now: Millis, ticket: u64, error: &str) -> Step {
-        let Some(mut talk) = self.conversations.remove(&ticket) else { return Step::default() };
-        let unknown_script = error.starts_with("NOSCRIPT") && !talk.ask.by_text;
-        let asks_again = if talk.answered {
-            // Nobody waits, but an outcome still counts and a slot is still to be freed.
-            unknown_script && matches!(talk.goal, Goal::Settlement | Goal::GiveBack)
-        } else {
-            unknown_script || error.starts_with("TRYAGAIN")
-        };
-        if asks_again {
-            talk.ask.by_text |= unknown_script;
-            talk.ask.delay_ms = if unknown_script { 0 } else { TRY_AGAIN_MS };
-            let ask = Some(talk.ask.clone());
-            self.conversations.insert(ticket, talk);
-            return Step { ask, ..Step::default() };
-        }
-        self.fail(now, &talk)
-    }
-
-    /// Takes that the deadline of this ticket has passed: the caller gets an answer now. What the store says later is
-    /// still handed in, so that a slot it gave can be given back.
-    pub fn on_deadline(&mut self, ticket: u64) -> Step {
-        let Some(talk) = self.conversations.get_mut(&ticket).filter(|talk| !talk.answered) else {
-            return Step::default();
-        };
-        talk.answered = true;
-        let goal = talk.goal;
-        Step { answer: self.unavailable(goal), ..Step::default() }
-    }
-
-    /// How many asks have neither been replied to nor failed.
-    #[must_use]
-    pub fn in_flight(&self) -> usize {
-        self.conversations.len()
-    }
-
-    fn on_verdict(&mut self, now: Millis, talk: &Conversation, id: CallId, reply: &[i64]) -> Option<Step> {
-        if talk.ask.script == Script::Admit {
-            return None;
-        }
-        let verdict = reply::verdict(reply)?;
-        let Aftermath { transition, config_mismatch } = reply::aftermath(reply, talk.at)?;
-        // A grant that comes after the deadline is nobody's any more.
-        let is_late = talk.answered && matches!(verdict, Verdict::Probe { .. });
-        let ask = is_late.then(|| self.give_back(now, id));
-        Some(Step { answer: answer_to(verdict, id), ask, transition, config_mismatch, ..Step::default() })
-    }
-
-    /// The store did not answer. If a slot may have been taken by the command whose reply was lost, it is given back.
-    fn fail(&mut self, now: Millis, talk: &Conversation) -> Step {
-        let answer = if talk.answered { None } else { self.unavailable(talk.goal) };
-        let ask = match talk.goal {
-            Goal::Admission(id) if talk.ask.script == Script::CanRequest => Some(self.give_back(now, id)),
-            _ => None,
-        };
-        Step { answer, ask, ..Step::default() }
-    }
-
-    fn unavailable(&self, goal: Goal) -> Option<Answer> {
-        match (goal, self.on_store_failure) {
-            (Goal::GiveBack, _) => None,
-            (Goal::Admission(id), OnStoreFailure::FailOpen) => {
-                Some(Answer::Granted(SharedPermit { kind: PermitKind::Unasked, epoch: 0, id }))
-            }
-            _ => Some(Answer::Unavailable),
+    fn learn(&mut self, view: View, asked: Asked, as_of: Millis) {
+        if self.known.learn(view, asked, as_of) {
+            self.local.follow(as_of, view);
         }
     }
 
-    fn give_back(&mut self, now: Millis, id: CallId) -> Ask {
-        let [kind, no_epoch] = ["1", NO_EPOCH].map(ToString::to_string);
-        let args = vec![now.get().to_string(), id.to_string(), no_epoch, kind, self.config_arg.clone()];
-        self.begin(Goal::GiveBack, Script::Release, now, args)
+    /// Whether this process's own breaker decides while the store is away.
+    fn decides_alone(&self) -> bool {
+        self.options.on_store_failure == OnStoreFailure::Local
     }
 
-    /// Whether the outcome of a call admitted while CLOSED changes nothing, wherever the circuit is by now.
-    fn is_free(&self, outcome: Outcome) -> bool {
-        match outcome {
-            Outcome::Release => true,
-            Outcome::Success => self.config.trip_on() == TripOn::Rolling,
-            Outcome::Failure => false,
-        }
+    fn closed_permit(&self, epoch: u64) -> SharedPermit {
+        let id = CallId { nonce: self.last_id.nonce, counter: self.local.period() };
+        SharedPermit { kind: PermitKind::Closed, epoch, id }
+    }
+
+    const fn bypass(&self) -> SharedPermit {
+        SharedPermit { kind: PermitKind::Bypass, epoch: 0, id: CallId { nonce: self.last_id.nonce, counter: 0 } }
     }
 
     fn draw_id(&mut self) -> CallId {
@@ -389,37 +312,58 @@ impl SharedCircuit {
         self.last_id
     }
 
-    fn begin(&mut self, goal: Goal, script: Script, now: Millis, args: Vec<String>) -> Ask {
+    fn end_flight(&mut self, ticket: u64) {
+        if self.flight == Some(ticket) {
+            self.flight = None;
+        }
+    }
+
+    fn begin(&mut self, goal: Goal, request: Request, node: &mut Node, at: Times) -> u64 {
         self.last_ticket += 1;
-        self.talk(self.last_ticket, goal, script, now, args)
+        let talk = self.conversation(goal, request, at);
+        self.send(self.last_ticket, talk, node, at, 0);
+        self.last_ticket
     }
 
-    fn talk(&mut self, ticket: u64, goal: Goal, script: Script, now: Millis, args: Vec<String>) -> Ask {
-        let ask = Ask { ticket, script, by_text: false, delay_ms: 0, args };
-        let answered = goal == Goal::GiveBack;
-        self.conversations.insert(ticket, Conversation { goal, ask: ask.clone(), at: now, answered });
-        ask
+    const fn conversation(&mut self, goal: Goal, request: Request, at: Times) -> Conversation {
+        let asked = self.known.ask(at.host);
+        Conversation { goal, request, asks_time: false, asked, at: at.host, answered: false, by_text: false }
+    }
+
+    /// Sends what is to be asked; first a question for the time, where nobody knows it.
+    fn send(&mut self, ticket: u64, mut talk: Conversation, node: &mut Node, at: Times, delay_ms: u64) {
+        talk.asked = self.known.ask(at.host);
+        let store = at.store.or_else(|| node.clock.now(at.host));
+        talk.asks_time = store.is_none() && talk.request.needs_time();
+        talk.at = store.unwrap_or(at.host);
+        let (command, args) = if talk.asks_time {
+            (Command::Time, Vec::new())
+        } else {
+            (talk.request.command(), talk.request.args(talk.at))
+        };
+        if command == Command::Time {
+            node.clock.asked(at.host);
+        }
+        self.outbox.push_back(Ask { ticket, command, by_text: talk.by_text, delay_ms, args });
+        self.conversations.insert(ticket, talk);
+    }
+
+    /// The store's time; the host's as long as nobody knows it.
+    fn store_now(&self, node: &Node, at: Times) -> Millis {
+        at.store.or_else(|| node.clock.now(at.host)).unwrap_or(at.host)
     }
 }
 
-/// On the wire: no permit.
-const NO_EPOCH: &str = "-1";
+const STALE: Settled = Settled { status: Settlement::Stale, transition: None };
+const APPLIED: Settled = Settled { status: Settlement::Applied, transition: None };
 
-fn answer_to(verdict: Verdict, id: CallId) -> Option<Answer> {
-    let grant = |kind, epoch| Some(Answer::Granted(SharedPermit { kind, epoch, id }));
-    match verdict {
-        Verdict::Probe { epoch } => grant(PermitKind::Probe, epoch),
-        Verdict::Closed { epoch } => grant(PermitKind::Closed, epoch),
-        Verdict::Bypass => grant(PermitKind::Bypass, 0),
-        Verdict::Refused { state, retry_after } => Some(Answer::Refused { state, retry_after }),
-        Verdict::AskOn => None,
-    }
+const fn answered(answer: Answer) -> Begun {
+    Begun::Answered(Step::of(answer))
 }
 
-fn told(talk: &Conversation, answer: Answer, reply: &[i64]) -> Option<Step> {
-    let Aftermath { transition, config_mismatch } = reply::aftermath(reply, talk.at)?;
-    let counted = answer == Answer::Settled(Settlement::Applied);
-    Some(Step { answer: Some(answer), transition, counted, config_mismatch, ..Step::default() })
+fn settled(Settled { status, transition }: Settled) -> Begun {
+    let counted = status == Settlement::Applied;
+    Begun::Answered(Step { transition, counted, ..Step::of(Answer::Settled(status)) })
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use alloc::format;
 use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
 
 use super::Script;
 use crate::config::TripOn;
@@ -11,22 +13,27 @@ use crate::name::{check_name, check_prefix};
 /// The keys of one circuit. They share a hash tag, so a cluster keeps them in one slot and a script may touch them all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keys {
-    /// `{PN}`, `{PN}:f`, `{PN}:p`, `{PN}:r`.
-    all: [String; 4],
-    /// How many of them this `tripOn` uses.
-    used: usize,
+    /// `{PN}`, `{PN}:f`, `{PN}:p`; `{PN}:r` for the buckets of a rate; `{PN}:i` for the instances of a quorum that the window
+    /// does not name.
+    all: Vec<String>,
 }
 
 impl Keys {
     /// The prefix when nobody says: that of NestJS RedisX, so that a fleet can be moved over instance by instance.
     pub const DEFAULT_PREFIX: &'static str = "cb:";
 
-    pub(super) fn new(prefix: &str, name: &str, trip_on: TripOn) -> Result<Self, NameError> {
+    pub(super) fn new(prefix: &str, name: &str, trip_on: TripOn, quorum: u64) -> Result<Self, NameError> {
         check_prefix(prefix)?;
         check_name(name)?;
         let base = format!("{{{prefix}{name}}}");
-        let all = [base.clone(), format!("{base}:f"), format!("{base}:p"), format!("{base}:r")];
-        Ok(Self { all, used: if trip_on == TripOn::Rate { 4 } else { 3 } })
+        let mut all = vec![base.clone(), format!("{base}:f"), format!("{base}:p")];
+        if trip_on == TripOn::Rate {
+            all.push(format!("{base}:r"));
+        }
+        if quorum > 1 && trip_on != TripOn::Rolling {
+            all.push(format!("{base}:i"));
+        }
+        Ok(Self { all })
     }
 
     /// The key that the whole circuit is routed by.
@@ -40,7 +47,7 @@ impl Keys {
     pub fn of(&self, script: Script) -> &[String] {
         match script {
             Script::Admit => &self.all[..1],
-            _ => &self.all[..self.used],
+            _ => &self.all,
         }
     }
 }

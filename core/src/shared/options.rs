@@ -4,27 +4,33 @@ use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use crate::config::{Config, HostOption, Naming, Value};
+use crate::config::{Config, HostOption, Naming, TripOn, Value};
 use crate::error::ConfigError;
 
 /// What an admission answers while the store does not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnStoreFailure {
-    /// It is refused: a payment that is not made can be made later.
+    /// What this process has seen for itself: a breaker of the same configuration, fed with every outcome, decides.
     #[default]
+    Local,
+    /// It is refused: a payment that is not made can be made later.
     FailClosed,
     /// It is admitted, unguarded.
     FailOpen,
 }
 
 impl OnStoreFailure {
-    /// The words for both.
-    pub const VALID: &'static str = "'fail-closed' or 'fail-open'";
+    /// Each of them.
+    pub const ALL: [Self; 3] = [Self::Local, Self::FailOpen, Self::FailClosed];
+
+    /// The words for them.
+    pub const VALID: &'static str = "'local', 'fail-open' or 'fail-closed'";
 
     /// The word for it, in every host.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::Local => "local",
             Self::FailClosed => "fail-closed",
             Self::FailOpen => "fail-open",
         }
@@ -34,15 +40,25 @@ impl OnStoreFailure {
 /// What a shared circuit adds to the configuration of a breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedOptions {
-    /// What an admission answers while the store does not. Default: fail-closed.
+    /// What an admission answers while the store does not. Default: local.
     pub on_store_failure: OnStoreFailure,
     /// How long an idle circuit is remembered, in milliseconds. Default: 24 hours; never less than twice the longest
     /// duration of the configuration plus 60 s, so that an idle OPEN circuit comes back through a probe.
     pub idle_ttl_ms: u64,
+    /// How long a circuit that is known to be open refuses without asking, in milliseconds from the question on; never past
+    /// the reopening. Default: 1000.
+    pub open_cache_ms: u64,
+    /// How long a circuit that is known to be closed admits without asking, in milliseconds from the question on. Default: 0.
+    pub closed_cache_ms: u64,
+    /// How many instances must have seen failures before the fleet trips. Default: 1.
+    pub quorum: u64,
 }
 
 /// A day: traffic that comes once a night still meets what the circuit knew.
 const DEFAULT_IDLE_TTL_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// A second: an operator's reset takes effect before he wonders, and an outage costs each process one question a second.
+const DEFAULT_OPEN_CACHE_MS: u64 = 1000;
 
 /// How long an admission waits for the store when nobody says, in milliseconds: many round trips in a data centre, and
 /// less than a caller notices.
@@ -50,13 +66,20 @@ pub const DEFAULT_TIMEOUT_MS: u64 = 100;
 
 impl SharedOptions {
     /// Names of the options in JavaScript's spelling.
-    pub const NAMES: [&'static str; 2] = ["onStoreFailure", "idleTtlMs"];
+    pub const NAMES: [&'static str; 5] = ["onStoreFailure", "idleTtlMs", "openCacheMs", "closedCacheMs", "quorum"];
 
     /// The defaults beside this configuration.
     #[must_use]
     pub fn for_config(config: &Config) -> Self {
-        let idle_ttl_ms = DEFAULT_IDLE_TTL_MS.max(shortest_ttl(config));
-        Self { on_store_failure: OnStoreFailure::default(), idle_ttl_ms }
+        Self {
+            on_store_failure: OnStoreFailure::default(),
+            idle_ttl_ms: DEFAULT_IDLE_TTL_MS.max(shortest_ttl(config)),
+            open_cache_ms: DEFAULT_OPEN_CACHE_MS,
+            // None: an answer that is never old is what people expect who have not asked for less.
+            closed_cache_ms: 0,
+            // One: a failure is a failure, whoever saw it.
+            quorum: 1,
+        }
     }
 
     /// Builds the configuration and the options of a shared circuit from one set of layers of name and value pairs, the
@@ -65,18 +88,25 @@ impl SharedOptions {
     /// # Errors
     /// [`ConfigError`] names the field, the value and what is valid.
     pub fn build(naming: Naming, layers: &[&[(&str, Value<'_>)]]) -> Result<(Config, Self), ConfigError> {
-        let [failure, ttl] = Self::NAMES.map(|name| naming.spell(name));
-        let is_own = |name: &str| name == failure || name == ttl;
+        let names = Self::NAMES.map(|name| naming.spell(name));
+        let is_own = |name: &str| names.iter().any(|own| own == name);
         let rest: Vec<Vec<(&str, Value<'_>)>> =
             layers.iter().map(|layer| layer.iter().copied().filter(|(name, _)| !is_own(name)).collect()).collect();
         let rest: Vec<&[(&str, Value<'_>)]> = rest.iter().map(Vec::as_slice).collect();
         let config = Config::build(naming, &rest)?;
         let mut options = Self::for_config(&config);
-        for &(name, value) in layers.iter().copied().flatten().filter(|(name, _)| is_own(name)) {
+        let [failure, ttl, open_cache, closed_cache, quorum] = &names;
+        for &(name, value) in layers.iter().copied().flatten() {
             if name == failure {
                 options.on_store_failure = on_store_failure(name, value)?;
-            } else {
+            } else if name == ttl {
                 options.idle_ttl_ms = idle_ttl_ms(naming, name, value, &config)?;
+            } else if name == open_cache {
+                options.open_cache_ms = HostOption::OpenCacheMs.check(naming, value)?;
+            } else if name == closed_cache {
+                options.closed_cache_ms = HostOption::ClosedCacheMs.check(naming, value)?;
+            } else if name == quorum {
+                options.quorum = self::quorum(naming, name, value, &config)?;
             }
         }
         Ok((config, options))
@@ -88,7 +118,7 @@ fn shortest_ttl(config: &Config) -> u64 {
 }
 
 fn on_store_failure(name: &str, value: Value<'_>) -> Result<OnStoreFailure, ConfigError> {
-    [OnStoreFailure::FailClosed, OnStoreFailure::FailOpen]
+    OnStoreFailure::ALL
         .into_iter()
         .find(|word| value == Value::Text(word.as_str()))
         .ok_or_else(|| ConfigError::out_of_range(name, OnStoreFailure::VALID, value.to_string()))
@@ -104,6 +134,20 @@ fn idle_ttl_ms(naming: Naming, name: &str, value: Value<'_>, config: &Config) ->
     Ok(ms)
 }
 
+/// Where fewer failures trip than instances must have seen one, nothing would ever trip.
+fn quorum(naming: Naming, name: &str, value: Value<'_>, config: &Config) -> Result<u64, ConfigError> {
+    let instances = HostOption::Quorum.check(naming, value)?;
+    let (most, of) = match config.trip_on() {
+        TripOn::Rolling | TripOn::Consecutive => (config.failure_threshold(), "failureThreshold"),
+        TripOn::Rate => (config.minimum_calls(), "minimumCalls"),
+    };
+    if instances > most {
+        let valid = format!("an integer from 1 to {} ({most})", naming.spell(of));
+        return Err(ConfigError::out_of_range(name, &valid, value.to_string()));
+    }
+    Ok(instances)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,7 +159,7 @@ mod tests {
     #[test]
     fn an_idle_circuit_is_remembered_for_a_day_or_as_long_as_it_must_be() {
         let (_, options) = build(&[]).unwrap();
-        assert_eq!(options, SharedOptions { on_store_failure: OnStoreFailure::FailClosed, idle_ttl_ms: 86_400_000 });
+        assert_eq!(options.idle_ttl_ms, 86_400_000);
         let (config, options) = build(&[("openDurationMs", 86_400_000.into())]).unwrap();
         assert_eq!(options.idle_ttl_ms, 2 * 86_400_000 + 60_000);
         assert_eq!(config.open_duration_ms(), 86_400_000);
@@ -147,11 +191,9 @@ mod tests {
         );
         assert_eq!(
             build(&[("onStoreFailure", "ignore".into())]).unwrap_err().to_string(),
-            "`onStoreFailure` must be 'fail-closed' or 'fail-open', got `'ignore'`"
+            "`onStoreFailure` must be 'local', 'fail-open' or 'fail-closed', got `'ignore'`"
         );
-        assert!(
-            build(&[("openCacheMs", 5.into())]).unwrap_err().to_string().starts_with("`openCacheMs` is not an option")
-        );
+        assert!(build(&[("cacheMs", 5.into())]).unwrap_err().to_string().starts_with("`cacheMs` is not an option"));
     }
 
     #[test]
@@ -162,5 +204,29 @@ mod tests {
             SharedOptions::build(Naming::Camel, &layers).unwrap().1.on_store_failure,
             OnStoreFailure::FailClosed
         );
+    }
+
+    #[test]
+    fn answers_may_be_as_old_as_is_said() {
+        let (_, options) = build(&[]).unwrap();
+        assert_eq!((options.open_cache_ms, options.closed_cache_ms), (1_000, 0));
+        let (_, options) = build(&[("openCacheMs", 0.into()), ("closedCacheMs", 250.into())]).unwrap();
+        assert_eq!((options.open_cache_ms, options.closed_cache_ms), (0, 250));
+        assert_eq!(
+            build(&[("closedCacheMs", (-1).into())]).unwrap_err().to_string(),
+            "`closedCacheMs` must be an integer from 0 to 3155760000000 (milliseconds), got `-1`"
+        );
+    }
+
+    #[test]
+    fn a_quorum_that_could_never_be_reached_is_refused() {
+        assert_eq!(build(&[("quorum", 5.into())]).unwrap().1.quorum, 5);
+        assert_eq!(
+            build(&[("quorum", 6.into())]).unwrap_err().to_string(),
+            "`quorum` must be an integer from 1 to failureThreshold (5), got `6`"
+        );
+        assert!(build(&[("tripOn", "rate".into()), ("quorum", 20.into())]).is_ok());
+        assert!(build(&[("tripOn", "rate".into()), ("quorum", 21.into())]).is_err());
+        assert!(build(&[("quorum", 0.into())]).is_err());
     }
 }

@@ -3,33 +3,33 @@
 //! A plain read is as correct as a script on a primary and costs a sixth less, so the healthy path takes it. Whatever it
 //! cannot answer for certain goes to `can_request`.
 
-use super::reply::Verdict;
-use crate::breaker::State;
+use super::known::{Seen, View};
 use crate::time::{Millis, is_over, is_unbelievable};
 
 /// The fields of the circuit's hash that an admission reads, in the order in which the engine takes them.
 pub const ADMISSION_FIELDS: [&str; 5] = ["state", "mode", "epoch", "opened_at", "open_ms"];
 
-/// The verdict on a request at `now`, from the values of [`ADMISSION_FIELDS`].
-pub(super) fn verdict(now: Millis, fields: [Option<&str>; 5]) -> Verdict {
+/// What a request at `now`, on the store's clock, finds in the values of [`ADMISSION_FIELDS`]. None: a script must be asked.
+pub(super) fn view(now: Millis, fields: [Option<&str>; 5]) -> Option<View> {
     let [state, mode, epoch, opened_at, open_ms] = fields;
-    let Some(epoch) = epoch.map_or(Some(0), number) else { return Verdict::AskOn };
-    match (mode, state) {
-        (Some("forced-open"), _) => Verdict::Refused { state: State::Open, retry_after: None },
-        (Some("disabled"), _) => Verdict::Bypass,
-        (_, Some("open")) => opening(now.get(), opened_at, open_ms).unwrap_or(Verdict::AskOn),
-        (_, Some("half-open")) => Verdict::AskOn,
-        _ => Verdict::Closed { epoch },
-    }
+    let epoch = epoch.map_or(Some(0), number)?;
+    let seen = match (mode, state) {
+        (Some("forced-open"), _) => Seen::ForcedOpen,
+        (Some("disabled"), _) => Seen::Disabled,
+        (_, Some("open")) => opening(now.get(), opened_at, open_ms)?,
+        (_, Some("half-open")) => return None,
+        _ => Seen::Closed,
+    };
+    Some(View { epoch, seen })
 }
 
-/// The refusal of an opening that is well described, believed, and not over.
-fn opening(now: u64, opened_at: Option<&str>, open_ms: Option<&str>) -> Option<Verdict> {
+/// An opening that is well described, believed, and not over.
+fn opening(now: u64, opened_at: Option<&str>, open_ms: Option<&str>) -> Option<Seen> {
     let (opened_at, open_ms) = (number(opened_at?)?, number(open_ms?)?);
     if is_unbelievable(opened_at, now) || is_over(opened_at, open_ms, now) {
         return None;
     }
-    Some(Verdict::Refused { state: State::Open, retry_after: Some(opened_at + open_ms - now) })
+    Some(Seen::Open { wait: opened_at + open_ms - now })
 }
 
 /// A number as the scripts write it; what stands there otherwise is for them to make sense of.
@@ -44,59 +44,58 @@ const MAX_EXACT: u64 = (1 << 53) - 1;
 mod tests {
     use super::*;
 
-    fn read(now: u64, fields: [Option<&str>; 5]) -> Verdict {
-        verdict(Millis::new(now).unwrap(), fields)
+    fn read(now: u64, fields: [Option<&str>; 5]) -> Option<View> {
+        view(Millis::new(now).unwrap(), fields)
     }
 
-    fn open(now: u64, opened_at: &str, open_ms: &str) -> Verdict {
+    fn open(now: u64, opened_at: &str, open_ms: &str) -> Option<View> {
         read(now, [Some("open"), None, Some("7"), Some(opened_at), Some(open_ms)])
+    }
+
+    fn seen(epoch: u64, seen: Seen) -> Option<View> {
+        Some(View { epoch, seen })
     }
 
     #[test]
     fn an_unheard_of_circuit_is_closed() {
-        assert_eq!(read(5, [None; 5]), Verdict::Closed { epoch: 0 });
-        assert_eq!(read(5, [None, None, Some("9007199254740991"), None, None]), Verdict::Closed { epoch: MAX_EXACT });
+        assert_eq!(read(5, [None; 5]), seen(0, Seen::Closed));
+        assert_eq!(read(5, [None, None, Some("9007199254740991"), None, None]), seen(MAX_EXACT, Seen::Closed));
     }
 
     #[test]
     fn an_opening_refuses_to_its_last_millisecond() {
-        assert_eq!(open(100, "100", "50"), Verdict::Refused { state: State::Open, retry_after: Some(50) });
-        assert_eq!(open(149, "100", "50"), Verdict::Refused { state: State::Open, retry_after: Some(1) });
-        assert_eq!(open(150, "100", "50"), Verdict::AskOn);
+        assert_eq!(open(100, "100", "50"), seen(7, Seen::Open { wait: 50 }));
+        assert_eq!(open(149, "100", "50"), seen(7, Seen::Open { wait: 1 }));
+        assert_eq!(open(150, "100", "50"), None);
     }
 
     #[test]
     fn an_opening_too_far_ahead_is_for_the_script() {
-        assert_eq!(open(40, "60040", "50"), Verdict::Refused { state: State::Open, retry_after: Some(60_050) });
-        assert_eq!(open(39, "60040", "50"), Verdict::AskOn);
+        assert_eq!(open(40, "60040", "50"), seen(7, Seen::Open { wait: 60_050 }));
+        assert_eq!(open(39, "60040", "50"), None);
     }
 
     #[test]
     fn what_is_not_as_we_write_it_is_for_the_script() {
         for bad in ["", "-1", "1.5", "1e3", "x", "9007199254740992", "99999999999999999999999"] {
-            assert_eq!(open(100, bad, "50"), Verdict::AskOn, "{bad}");
-            assert_eq!(open(100, "100", bad), Verdict::AskOn, "{bad}");
-            assert_eq!(read(100, [None, None, Some(bad), None, None]), Verdict::AskOn, "{bad}");
+            assert_eq!(open(100, bad, "50"), None, "{bad}");
+            assert_eq!(open(100, "100", bad), None, "{bad}");
+            assert_eq!(read(100, [None, None, Some(bad), None, None]), None, "{bad}");
         }
-        assert_eq!(read(100, [Some("open"), None, Some("7"), None, Some("50")]), Verdict::AskOn);
-        assert_eq!(
-            read(100, [Some("open"), None, Some("7"), Some("100"), None]),
-            Verdict::AskOn,
-            "an old instance tripped it"
-        );
+        assert_eq!(read(100, [Some("open"), None, Some("7"), None, Some("50")]), None);
+        assert_eq!(read(100, [Some("open"), None, Some("7"), Some("100"), None]), None, "an old instance tripped it");
     }
 
     #[test]
     fn manual_modes_come_before_the_state() {
         for state in [None, Some("open"), Some("half-open")] {
-            let forced = read(5, [state, Some("forced-open"), Some("7"), None, None]);
-            assert_eq!(forced, Verdict::Refused { state: State::Open, retry_after: None });
-            assert_eq!(read(5, [state, Some("disabled"), Some("7"), None, None]), Verdict::Bypass);
+            assert_eq!(read(5, [state, Some("forced-open"), Some("7"), None, None]), seen(7, Seen::ForcedOpen));
+            assert_eq!(read(5, [state, Some("disabled"), Some("7"), None, None]), seen(7, Seen::Disabled));
         }
     }
 
     #[test]
     fn a_half_open_circuit_is_for_the_script() {
-        assert_eq!(read(5, [Some("half-open"), None, Some("7"), Some("1"), Some("2")]), Verdict::AskOn);
+        assert_eq!(read(5, [Some("half-open"), None, Some("7"), Some("1"), Some("2")]), None);
     }
 }

@@ -1,5 +1,6 @@
 //! The integers that the scripts answer (DESIGN section 4), read back into the core's own words.
 
+use super::known::{Seen, View};
 use crate::breaker::{Mode, State};
 use crate::permit::{Reason, Settlement, Transition};
 use crate::snapshot::Snapshot;
@@ -8,19 +9,10 @@ use crate::time::Millis;
 /// The verdict on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    Refused {
-        state: State,
-        retry_after: Option<u64>,
-    },
-    Closed {
-        epoch: u64,
-    },
-    Probe {
-        epoch: u64,
-    },
+    Refused { state: State, retry_after: Option<u64> },
+    Closed { epoch: u64 },
+    Probe { epoch: u64 },
     Bypass,
-    /// The reading cannot tell: `can_request` must be asked.
-    AskOn,
 }
 
 /// What stands behind the head of each reply but that of `get_state`.
@@ -44,6 +36,19 @@ pub(super) fn verdict(reply: &[i64]) -> Option<Verdict> {
         3 => Verdict::Bypass,
         _ => return None,
     })
+}
+
+/// What every reply but that of `get_state` says of the circuit.
+pub(super) fn view(reply: &[i64]) -> Option<View> {
+    let &[_, state, mode, epoch, wait, ..] = reply else { return None };
+    let seen = match (self::mode(mode)?, self::state(state)?) {
+        (Mode::ForcedOpen, _) => Seen::ForcedOpen,
+        (Mode::Disabled, _) => Seen::Disabled,
+        (Mode::Auto, State::Closed) => Seen::Closed,
+        (Mode::Auto, State::HalfOpen) => Seen::HalfOpen,
+        (Mode::Auto, State::Open) => Seen::Open { wait: u64::try_from(wait).ok()? },
+    };
+    Some(View { epoch: u64::try_from(epoch).ok()?, seen })
 }
 
 pub(super) fn settlement(reply: &[i64]) -> Option<Settlement> {

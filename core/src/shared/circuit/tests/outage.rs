@@ -1,0 +1,270 @@
+//! The store may fail (DESIGN 5.4).
+
+use super::*;
+use crate::shared::Whose;
+
+const LOST: &str = "Connection is closed.";
+
+/// Three calls that the store does not answer; each is admitted by this process's own breaker.
+fn outage(desk: &mut Desk, from: u64) {
+    for now in [from, from + 1, from + 2] {
+        let ticket = desk.asks(now);
+        desk.sends();
+        let step = desk.fails(now, ticket, LOST);
+        assert!(step.answer.is_some());
+        assert_eq!(step.health.is_some(), now == from + 2);
+    }
+    assert!(!desk.node.is_asked());
+}
+
+/// A second later the store answers again.
+fn restored(desk: &mut Desk, now: u64) {
+    desk.knows(now);
+    let probe = desk.sends();
+    assert_eq!(probe.command, Command::Run(Script::Admit));
+    let step = desk.reads(now, probe.ticket, CLOSED_AT_42);
+    assert_eq!((step.answer, step.health), (None, Some(Health::Restored(Whose::Node))));
+}
+
+#[test]
+fn what_the_policy_says_decides() {
+    let answer = |word: &'static str| {
+        let mut desk = desk(&[("on_store_failure", word.into())]);
+        let ticket = desk.asks(100);
+        (desk.fails(101, ticket, "LOADING").answer.unwrap(), desk)
+    };
+    assert_eq!(answer("fail-closed").0, Answer::Unavailable);
+    let (Answer::Granted(permit), mut open) = answer("fail-open") else { panic!("admitted") };
+    assert_eq!(permit.kind, PermitKind::Unasked);
+    assert_eq!(open.notes(102, permit, Outcome::Failure).0, Settlement::Stale);
+    let (Answer::Granted(permit), mut local) = answer("local") else { panic!("admitted") };
+    assert_eq!(permit.kind, PermitKind::LocalClosed);
+    assert_eq!(local.notes(102, permit, Outcome::Failure).0, Settlement::Applied);
+}
+
+#[test]
+fn after_three_failures_nobody_waits_any_more_and_after_one_success_everybody_asks() {
+    let mut desk = desk(&[]);
+    outage(&mut desk, 100);
+    assert_eq!(granted(&desk.knows(103)).kind, PermitKind::LocalClosed);
+    assert!(desk.is_quiet());
+    desk.knows(1_101);
+    assert!(desk.is_quiet());
+    restored(&mut desk, 1_102);
+    desk.asks(1_103);
+}
+
+#[test]
+fn the_store_s_guard_is_told_of_once() {
+    let mut desk = desk(&[]);
+    outage(&mut desk, 100);
+    for now in [1_102, 2_202, 3_302] {
+        desk.knows(now);
+        let probe = desk.sends();
+        assert_eq!(desk.is_late(now + 100, probe.ticket), Step::default());
+        desk.reads(now + 900, probe.ticket, CLOSED_AT_42);
+    }
+    assert!(!desk.node.is_asked(), "answers after the deadline are none");
+    restored(&mut desk, 4_402);
+}
+
+#[test]
+fn one_node_s_outage_is_known_to_every_circuit_there() {
+    let mut one = desk(&[]);
+    outage(&mut one, 100);
+    let mut other = Desk { node: one.node, ..desk(&[]) };
+    assert_eq!(granted(&other.knows(104)).kind, PermitKind::LocalClosed);
+}
+
+#[test]
+fn what_breaks_for_one_circuit_breaks_for_it_alone() {
+    let mut desk = desk(&[]);
+    for now in [100, 101, 102] {
+        let ticket = desk.asks(now);
+        desk.sends();
+        let step = desk.fails(now, ticket, "WRONGTYPE Operation against a key holding the wrong kind of value");
+        assert_eq!(step.health, (now == 102).then_some(Health::Degraded(Whose::Circuit)));
+    }
+    assert!(desk.node.is_asked());
+    assert_eq!(granted(&desk.knows(103)).kind, PermitKind::LocalClosed);
+    desk.knows(1_102);
+    let probe = desk.sends();
+    let step = desk.reads(1_103, probe.ticket, CLOSED_AT_42);
+    assert_eq!(step.health, Some(Health::Restored(Whose::Circuit)));
+    desk.asks(1_104);
+}
+
+#[test]
+fn a_replica_given_by_mistake_is_read_and_not_written_to() {
+    let mut desk = desk(&[("failure_threshold", 4.into())]);
+    for now in [100, 101, 102] {
+        let permit = desk.admitted(now);
+        let ask = desk.tells(now, Some(permit), Outcome::Failure);
+        let step = desk.fails(now, ask.ticket, "READONLY You can't write against a read only replica.");
+        assert_eq!((step.answer, step.counted), (Some(Answer::Settled(Settlement::Applied)), true));
+    }
+    let permit = desk.admitted(103);
+    let (status, step) = desk.notes(104, permit, Outcome::Failure);
+    assert!(desk.is_quiet());
+    assert_eq!(status, Settlement::Applied);
+    let transition = step.transition.expect("the fourth failure trips here");
+    assert_eq!((transition.to, transition.reason.as_str(), transition.failures), (State::Open, "threshold", 4));
+    assert_eq!(desk.knows(105).answer, refused(State::Open, Some(29_999)), "whatever the store says");
+    let probing = desk.settles(1_102, Some(permit), Outcome::Failure);
+    assert!(matches!(probing, Begun::Answered(_)));
+    assert_eq!(desk.sends().command, Command::TryWrite);
+}
+
+#[test]
+fn failures_during_an_outage_trip_this_process_and_its_own_probe_closes_it() {
+    let mut desk = desk(&[("failure_threshold", 2.into())]);
+    outage(&mut desk, 100);
+    let permits = [granted(&desk.knows(103)), granted(&desk.knows(103))];
+    assert_eq!(desk.notes(104, permits[0], Outcome::Failure).1.transition, None);
+    assert!(desk.notes(104, permits[1], Outcome::Failure).1.transition.is_some());
+    assert_eq!(desk.knows(105).answer, refused(State::Open, Some(29_999)));
+    // The store is back, and says that all is well: what this process saw holds on.
+    desk.knows(1_102);
+    assert!(desk.is_quiet(), "nobody is asked for a call that is refused anyway");
+    let refusal = desk.knows(30_103);
+    assert_eq!(refusal.answer, refused(State::Open, Some(1)));
+    desk.knows(30_104);
+    let probe = desk.sends();
+    assert_eq!(desk.reads(30_104, probe.ticket, CLOSED_AT_42).health, Some(Health::Restored(Whose::Node)));
+}
+
+#[test]
+fn a_tripped_process_asks_the_store_before_its_own_probe() {
+    let mut desk = desk(&[("failure_threshold", 1.into())]);
+    let permit = desk.admitted(100);
+    let ask = desk.tells(101, Some(permit), Outcome::Failure);
+    assert!(desk.is_late(201, ask.ticket).transition.is_some());
+    assert_eq!(desk.knows(202).answer, refused(State::Open, Some(29_899)));
+    assert_eq!(desk.circuit.free_until(), None);
+    let ticket = desk.asks(30_101);
+    desk.sends();
+    let permit = granted(&desk.reads(30_102, ticket, CLOSED_AT_42));
+    assert_eq!(permit.kind, PermitKind::LocalProbe);
+    assert!(matches!(desk.knows(30_103).answer, Some(Answer::Refused { state: State::HalfOpen, .. })));
+    let (status, step) = desk.notes(30_104, permit, Outcome::Success);
+    assert_eq!((status, step.transition.map(|t| t.to)), (Settlement::Applied, Some(State::Closed)));
+    assert_eq!(desk.admitted(30_105).kind, PermitKind::Closed);
+}
+
+#[test]
+fn a_tripped_process_follows_a_fleet_that_has_recovered() {
+    let mut desk = desk(&[("failure_threshold", 1.into())]);
+    let permit = desk.admitted(100);
+    let ask = desk.tells(101, Some(permit), Outcome::Failure);
+    desk.is_late(201, ask.ticket);
+    // It arrived after all, and the fleet tripped, probed and closed meanwhile.
+    desk.replies(300, ask.ticket, &long([0, 0, 0, 250, 0]));
+    assert_eq!(desk.admitted(301).kind, PermitKind::Closed);
+}
+
+#[test]
+fn a_known_opening_is_kept_through_an_outage() {
+    let mut desk = desk(&[]);
+    let ticket = desk.asks(100);
+    desk.sends();
+    desk.reads(100, ticket, OPEN);
+    outage_while_open(&mut desk, 1_100);
+    assert_eq!(desk.knows(2_000).answer, refused(State::Open, Some(28_050)));
+    let step = desk.knows(30_050);
+    assert_eq!(granted(&step).kind, PermitKind::LocalProbe);
+    assert_eq!(step.transition.unwrap().reason.as_str(), "cooldown");
+    assert!(matches!(desk.knows(30_051).answer, Some(Answer::Refused { state: State::HalfOpen, .. })));
+}
+
+fn outage_while_open(desk: &mut Desk, from: u64) {
+    for now in [from, from + 1, from + 2] {
+        let ticket = desk.asks(now);
+        desk.sends();
+        let step = desk.fails(now, ticket, LOST);
+        assert_eq!(step.answer, refused(State::Open, Some(30_050 - now)));
+    }
+}
+
+#[test]
+fn what_an_operator_forced_is_kept_through_an_outage() {
+    let mut desk = desk(&[]);
+    let ticket = desk.asks(100);
+    desk.sends();
+    desk.reads(100, ticket, FORCED_OPEN);
+    let ticket = desk.asks(1_100);
+    assert_eq!(desk.fails(1_101, ticket, LOST).answer, refused(State::Open, None));
+}
+
+#[test]
+fn failures_that_the_store_took_trip_the_fleet_and_not_this_process() {
+    let mut desk = desk(&[("failure_threshold", 2.into())]);
+    for now in [100, 101] {
+        let permit = desk.admitted(now);
+        let ask = desk.tells(now, Some(permit), Outcome::Failure);
+        let step = desk.replies(now, ask.ticket, &long([1, 0, 0, 42, 0]));
+        assert_eq!(step.transition, None, "this process's own trip is nobody's business");
+    }
+    assert_eq!(desk.admitted(102).kind, PermitKind::Closed, "the store decides");
+    let ticket = desk.asks(103);
+    let step = desk.fails(103, ticket, LOST);
+    assert_eq!(step.answer, refused(State::Open, Some(29_998)), "but it was warm");
+}
+
+#[test]
+fn with_a_quorum_an_instance_opens_alone() {
+    let mut desk = desk(&[("failure_threshold", 2.into()), ("quorum", 2.into())]);
+    let mut step = Step::default();
+    for now in [100, 101] {
+        let permit = desk.admitted(now);
+        let ask = desk.tells(now, Some(permit), Outcome::Failure);
+        step = desk.replies(now, ask.ticket, &long([1, 0, 0, 42, 0]));
+    }
+    assert_eq!(step.transition.map(|t| (t.to, t.failures)), Some((State::Open, 2)));
+    assert_eq!(desk.knows(102).answer, refused(State::Open, Some(29_999)));
+}
+
+#[test]
+fn a_probe_that_fails_untold_is_not_tried_again_at_once() {
+    let mut desk = desk(&[]);
+    let permit = desk.probe();
+    let ask = desk.tells(110, Some(permit), Outcome::Failure);
+    let step = desk.fails(111, ask.ticket, LOST);
+    let transition = step.transition.unwrap();
+    assert_eq!((transition.from, transition.to), (State::HalfOpen, State::Open));
+    assert_eq!((transition.reason.as_str(), transition.open_ms), ("probe-failed", Some(30_000)));
+    assert_eq!(desk.knows(112).answer, refused(State::Open, Some(29_998)));
+}
+
+#[test]
+fn a_store_that_hangs_costs_a_deadline_three_times_and_then_nothing() {
+    let mut desk = desk(&[]);
+    for now in [100, 200, 300] {
+        let ticket = desk.asks(now);
+        desk.sends();
+        assert_eq!(granted(&desk.is_late(now + 100, ticket)).kind, PermitKind::LocalClosed);
+    }
+    desk.knows(401);
+    assert!(desk.is_quiet());
+    assert_eq!(desk.circuit.in_flight(), 3, "what may still be answered");
+}
+
+#[test]
+fn questions_are_answered_by_this_process_then() {
+    let mut desk = desk(&[]);
+    outage(&mut desk, 100);
+    let Begun::Answered(step) = desk.circuit.get_state(&mut desk.node, at(104)) else { panic!("known") };
+    assert!(matches!(step.answer, Some(Answer::Snapshot(snapshot)) if snapshot.state == State::Closed));
+    let ask = desk.controls(105, Control::Reset);
+    assert_eq!(desk.is_late(205, ask.ticket).answer, Some(Answer::Unavailable), "that is meant for the fleet");
+}
+
+#[test]
+fn a_store_that_forgot_everything_resets_no_process() {
+    let mut desk = desk(&[("failure_threshold", 1.into())]);
+    let permit = desk.admitted(100);
+    let ask = desk.tells(101, Some(permit), Outcome::Failure);
+    desk.fails(102, ask.ticket, LOST);
+    let ticket = desk.asks(30_101);
+    desk.sends();
+    assert_eq!(granted(&desk.reads(30_101, ticket, [None; 5])).kind, PermitKind::LocalProbe, "an earlier epoch");
+}

@@ -1,0 +1,164 @@
+//! The breaker of this process alone, which decides while the store cannot be asked (DESIGN 5.4).
+
+use crate::breaker::{CircuitBreaker, State};
+use crate::config::{Config, TripOn};
+use crate::permit::{Admission, Outcome, Permit, Reason, Settled, Settlement, Transition};
+use crate::snapshot::Snapshot;
+use crate::time::{Millis, is_over};
+
+use super::known::{Seen, View};
+use super::options::{OnStoreFailure, SharedOptions};
+
+/// A breaker of the same configuration that is fed with every outcome, so that it is warm when it takes over. Neither
+/// takeover nor return resets it; only a later period of the store does, as it ends all that was counted before.
+#[derive(Clone, Debug)]
+pub(super) struct Local {
+    breaker: CircuitBreaker,
+    /// The store's period that it follows.
+    followed: Option<u64>,
+    /// When the store did not take a failure last, in this period.
+    untaken_at: Option<u64>,
+    /// Whether it refuses whatever the store says, until its own probe succeeds or the store reports a later closed period.
+    stands: bool,
+    /// Whether failures that the store did not take may make it stand: only where it decides while the store is away.
+    stands_in: bool,
+    /// Whether it stands wherever it trips: where a quorum must agree before the fleet trips, one instance trips alone.
+    always_stands: bool,
+}
+
+impl Local {
+    pub(super) fn new(config: Config, options: &SharedOptions) -> Self {
+        Self {
+            breaker: CircuitBreaker::new(config),
+            followed: None,
+            untaken_at: None,
+            stands: false,
+            stands_in: options.on_store_failure == OnStoreFailure::Local,
+            always_stands: options.quorum > 1,
+        }
+    }
+
+    /// Names the period in which a call is admitted by the store; its outcome is stale here in any other.
+    pub(super) fn period(&self) -> u64 {
+        match self.breaker.hints().admit_free {
+            Some(Permit::Closed { epoch }) => epoch,
+            _ => NO_PERIOD,
+        }
+    }
+
+    /// Whether it refuses whatever the store says: what refuses, and the wait.
+    pub(super) fn objection(&self, host: Millis) -> Option<(State, Option<u64>)> {
+        if !self.stands {
+            return None;
+        }
+        match self.breaker.retry_after(host) {
+            Some(0) => None,
+            wait => Some((self.breaker.state(), wait)),
+        }
+    }
+
+    /// Whether a call that the store admits needs the permit of this breaker too.
+    pub(super) const fn stands(&self) -> bool {
+        self.stands
+    }
+
+    /// Decides in the store's stead.
+    pub(super) fn can_request(&mut self, host: Millis) -> Admission {
+        self.breaker.can_request(host)
+    }
+
+    /// Settles a call that it admitted itself: the store hears nothing of it.
+    pub(super) fn settle(&mut self, host: Millis, permit: Permit, outcome: Outcome) -> Settled {
+        self.count(host, Some(permit), outcome, false)
+    }
+
+    /// Is told of a call that the store admitted, or nobody. `taken`: the store has the outcome, too. The transition is
+    /// one that callers notice; while the store decides, what happens here is nobody's business.
+    pub(super) fn feed(&mut self, host: Millis, period: Option<u64>, outcome: Outcome, taken: bool) -> Settled {
+        // Only while closed: a probe of this breaker is settled by its own permit.
+        if self.breaker.hints().admit_free.is_none() {
+            return UNHEARD;
+        }
+        let mut settled = self.count(host, period.map(|epoch| Permit::Closed { epoch }), outcome, taken);
+        settled.transition = settled.transition.filter(|_| self.stands);
+        settled
+    }
+
+    /// The probe of the store failed, and the store does not know: this process at least does not try again at once.
+    pub(super) fn probe_failed(&mut self, host: Millis) -> Settled {
+        if !self.stands_in {
+            return UNHEARD;
+        }
+        // The error is that of `for_ms`, and none is given.
+        let _ = self.breaker.trip(host, None);
+        self.stands = true;
+        let Snapshot { remaining_open_ms, epoch, .. } = self.breaker.snapshot(host);
+        let (from, to, reason, open_ms) = (State::HalfOpen, State::Open, Reason::ProbeFailed, Some(remaining_open_ms));
+        let transition = Some(Transition { from, to, at: host, reason, failures: 0, open_ms, epoch });
+        Settled { status: Settlement::Applied, transition }
+    }
+
+    /// What the store reports: a later period ends what was counted in this one.
+    pub(super) fn follow(&mut self, host: Millis, view: View) {
+        let is_first = self.followed.is_none();
+        if !is_first && self.followed >= Some(view.epoch) {
+            return;
+        }
+        self.followed = Some(view.epoch);
+        match view.seen {
+            Seen::Closed if is_first => return,
+            Seen::Closed => drop(self.breaker.reset(host)),
+            Seen::Disabled => drop(self.breaker.disable(host)),
+            Seen::ForcedOpen => drop(self.breaker.force_open(host)),
+            // Whatever the fleet does, what this process saw for itself holds on.
+            Seen::Open { .. } | Seen::HalfOpen if self.stands => return,
+            Seen::Open { wait } => drop(self.breaker.trip(host, Some(wait.max(1)))),
+            // A probe each, should the store go away now.
+            Seen::HalfOpen => drop(self.breaker.trip(Millis::derived(host.get().saturating_sub(1)), Some(1))),
+        }
+        self.stands = false;
+        self.untaken_at = None;
+    }
+
+    pub(super) fn snapshot(&self, host: Millis) -> Snapshot {
+        self.breaker.snapshot(host)
+    }
+
+    fn count(&mut self, host: Millis, permit: Option<Permit>, outcome: Outcome, taken: bool) -> Settled {
+        let settled = self.breaker.settle(host, permit, outcome);
+        if settled.status == UNHEARD.status {
+            return settled;
+        }
+        if outcome == Outcome::Failure && !taken {
+            self.untaken_at = Some(host.get());
+        }
+        match settled.transition {
+            Some(Transition { to: State::Open, .. }) => {
+                self.stands = self.always_stands || self.stands_in && self.saw_what_the_store_did_not(host);
+                self.untaken_at = None;
+            }
+            Some(_) => {
+                self.stands = false;
+                self.untaken_at = None;
+            }
+            // The row is over, and with it what was in it.
+            None if outcome == Outcome::Success && self.breaker.config().trip_on() == TripOn::Consecutive => {
+                self.untaken_at = None;
+            }
+            None => {}
+        }
+        settled
+    }
+
+    /// Whether a failure that the store did not take is among those that count.
+    fn saw_what_the_store_did_not(&self, host: Millis) -> bool {
+        let config = self.breaker.config();
+        self.untaken_at
+            .is_some_and(|at| config.trip_on() == TripOn::Consecutive || !is_over(at, config.window_ms(), host.get()))
+    }
+}
+
+/// The epoch of no period.
+const NO_PERIOD: u64 = u64::MAX;
+
+const UNHEARD: Settled = Settled { status: Settlement::Stale, transition: None };
