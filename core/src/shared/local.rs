@@ -72,15 +72,17 @@ impl Local {
         self.count(host, Some(permit), outcome, false)
     }
 
-    /// Is told of a call that the store admitted, or nobody. `taken`: the store has the outcome, too. The transition is
-    /// one that callers notice; while the store decides, what happens here is nobody's business.
+    /// Is told of a call that the store admitted in this period of ours, or of one without a permit. `taken`: the store has
+    /// the outcome, too. The transition is one that callers notice; while the store decides, what happens here is nobody's
+    /// business.
     pub(super) fn feed(&mut self, host: Millis, period: Option<u64>, outcome: Outcome, taken: bool) -> Settled {
-        // Only while closed: a probe of this breaker is settled by its own permit.
-        if self.breaker.hints().admit_free.is_none() {
+        let decides = self.stands || !taken;
+        // The plain rules of a half-open state free a slot: only where the slots that count are ours.
+        if self.breaker.hints().admit_free.is_none() && !(period.is_none() && decides) {
             return UNHEARD;
         }
         let mut settled = self.count(host, period.map(|epoch| Permit::Closed { epoch }), outcome, taken);
-        settled.transition = settled.transition.filter(|_| self.stands);
+        settled.transition = settled.transition.filter(|_| decides || self.stands);
         settled
     }
 

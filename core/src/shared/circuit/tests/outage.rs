@@ -268,3 +268,19 @@ fn a_store_that_forgot_everything_resets_no_process() {
     desk.sends();
     assert_eq!(granted(&desk.reads(30_101, ticket, [None; 5])).kind, PermitKind::LocalProbe, "an earlier epoch");
 }
+
+#[test]
+fn settling_without_a_permit_goes_by_this_process_s_own_state_then() {
+    let mut desk = desk(&[]);
+    let ticket = desk.asks(100);
+    desk.sends();
+    desk.reads(100, ticket, OPEN);
+    outage_while_open(&mut desk, 1_100);
+    assert_eq!(granted(&desk.knows(30_050)).kind, PermitKind::LocalProbe);
+    while desk.circuit.next_ask().is_some() {}
+    let ask = desk.tells(30_051, None, Outcome::Success);
+    let step = desk.fails(30_052, ask.ticket, LOST);
+    assert_eq!(step.answer, Some(Answer::Settled(Settlement::Applied)));
+    assert_eq!(step.transition.map(|t| t.to), Some(State::Closed));
+    assert_eq!(granted(&desk.knows(30_053)).kind, PermitKind::LocalClosed);
+}
