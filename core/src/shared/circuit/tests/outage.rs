@@ -268,3 +268,43 @@ fn a_store_that_forgot_everything_resets_no_process() {
     desk.sends();
     assert_eq!(granted(&desk.reads(30_101, ticket, [None; 5])).kind, PermitKind::LocalProbe, "an earlier epoch");
 }
+
+#[test]
+fn a_tripped_process_takes_no_slot_that_it_had_asked_for_before() {
+    let mut desk = desk(&[]);
+    let permit = desk.probe();
+    let asked = desk.asked_on();
+    let told = desk.tells(110, Some(permit), Outcome::Failure);
+    assert!(desk.is_late(210, told.ticket).transition.is_some());
+    let step = desk.replies(211, asked.ticket, &long([2, 2, 0, 7, 0]));
+    assert_eq!(step.answer, refused(State::Open, Some(29_899)));
+    let back = desk.sends();
+    assert_eq!((back.command, &back.args[1]), (Command::Run(Script::Release), &asked.args[1]));
+}
+
+#[test]
+fn nor_does_it_ask_for_one() {
+    let mut desk = desk(&[]);
+    let permit = desk.probe();
+    let ticket = desk.asks(105);
+    desk.sends();
+    let told = desk.tells(110, Some(permit), Outcome::Failure);
+    desk.fails(111, told.ticket, LOST);
+    assert_eq!(desk.reads(112, ticket, HALF_OPEN).answer, refused(State::Open, Some(29_998)));
+    assert!(desk.is_quiet());
+}
+
+#[test]
+fn a_slot_that_a_hanging_store_grants_is_given_back_though_nobody_asks_it_any_more() {
+    let mut desk = desk(&[]);
+    let asked = desk.asked_on();
+    desk.is_late(200, asked.ticket);
+    let permit = SharedPermit { kind: PermitKind::Probe, epoch: 7, id: id(9) };
+    for now in [201, 202] {
+        let told = desk.tells(now, Some(permit), Outcome::Success);
+        desk.is_late(now + 100, told.ticket);
+    }
+    assert!(!desk.node.is_asked());
+    desk.replies(303, asked.ticket, &long([2, 2, 0, 7, 0]));
+    assert_eq!(desk.sends().command, Command::Run(Script::Release));
+}
