@@ -101,7 +101,9 @@ impl Local {
     /// What the store reports: a later period ends what was counted in this one.
     pub(super) fn follow(&mut self, host: Millis, view: View) {
         let is_first = self.followed.is_none();
-        if !is_first && self.followed >= Some(view.epoch) {
+        // The store has forgotten the period that this breaker only mirrors (FLUSHALL, a failover): it has to count again.
+        let is_forgotten = view.seen == Seen::Closed && !self.stands && self.breaker.hints().admit_free.is_none();
+        if !is_first && (self.followed == Some(view.epoch) || self.followed > Some(view.epoch) && !is_forgotten) {
             return;
         }
         self.followed = Some(view.epoch);

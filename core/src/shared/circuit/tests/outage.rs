@@ -308,3 +308,17 @@ fn a_slot_that_a_hanging_store_grants_is_given_back_though_nobody_asks_it_any_mo
     desk.replies(303, asked.ticket, &long([2, 2, 0, 7, 0]));
     assert_eq!(desk.sends().command, Command::Run(Script::Release));
 }
+
+#[test]
+fn a_process_that_mirrored_a_forgotten_opening_counts_again() {
+    let mut desk = desk(&[("failure_threshold", 1.into())]);
+    let ticket = desk.asks(100);
+    desk.sends();
+    assert_eq!(desk.reads(100, ticket, OPEN).answer, refused(State::Open, Some(29_950)));
+    let ticket = desk.asks(1_100);
+    desk.sends();
+    let permit = granted(&desk.reads(1_100, ticket, [None; 5]));
+    let ask = desk.tells(1_101, Some(permit), Outcome::Failure);
+    assert!(desk.is_late(1_201, ask.ticket).transition.is_some(), "nobody else has this failure");
+    assert_eq!(desk.knows(1_202).answer, refused(State::Open, Some(29_899)));
+}
