@@ -3,7 +3,8 @@
 use redis::{Connection, ConnectionLike, RedisResult};
 pub use switchgear_core::shared::Script as ScriptId;
 use switchgear_core::shared::{
-    ADMISSION_FIELDS, Answer as EngineAnswer, PermitKind as EnginePermit, SharedCircuit, SharedOptions,
+    ADMISSION_FIELDS, Answer as EngineAnswer, Begun, Command, Node, PermitKind as EnginePermit, SharedCircuit,
+    SharedOptions, Times,
 };
 use switchgear_core::{Config, Millis, Mode, Outcome, Reason, Settlement, Snapshot, State, TripOn};
 use switchgear_lua::{Keys, SCRIPTS, Script};
@@ -213,16 +214,21 @@ impl Reading {
     pub fn decide(now: Millis, fields: &Fields) -> Result<Self, String> {
         let config = Config::default();
         let options = SharedOptions::for_config(&config);
-        let mut engine = SharedCircuit::new("reader", "cb:", 0, config, options).map_err(|error| error.to_string())?;
-        let ask = engine.admit(now);
-        let step = engine.on_reading(now, ask.ticket, fields.each_ref().map(Option::as_deref));
-        match (step.answer, step.ask) {
-            (None, Some(ask)) if ask.script == ScriptId::CanRequest => Ok(Self::AskOn),
+        let mut engine =
+            SharedCircuit::new("reader", "cb:", 0, "reader", config, options).map_err(|error| error.to_string())?;
+        let (mut node, at) = (Node::new(), Times::one(now));
+        let Begun::Wait(ticket) = engine.admit(&mut node, at) else {
+            return Err("an engine that knows nothing did not ask".into());
+        };
+        while engine.next_ask().is_some() {}
+        let step = engine.on_reading(&mut node, at, ticket, fields.each_ref().map(Option::as_deref));
+        match (step.answer, engine.next_ask()) {
+            (None, Some(ask)) if ask.command == Command::Run(ScriptId::CanRequest) => Ok(Self::AskOn),
             (Some(EngineAnswer::Refused { retry_after, .. }), None) => Ok(Self::Refused(retry_after)),
             (Some(EngineAnswer::Granted(permit)), None) => match permit.kind {
                 EnginePermit::Closed => Ok(Self::Closed(permit.epoch)),
                 EnginePermit::Bypass => Ok(Self::Bypass),
-                EnginePermit::Probe | EnginePermit::Unasked => Err(format!("a reading granted {permit:?}")),
+                _ => Err(format!("a reading granted {permit:?}")),
             },
             strange => Err(format!("a reading led to {strange:?}")),
         }

@@ -6,7 +6,6 @@
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 use switchgear_core::config::{FIELDS, Naming, Value};
-use switchgear_core::shared::{Answer, Control, Keys, Settle, SharedCircuit, SharedOptions, Step};
 use switchgear_core::{
     CircuitBreaker, Config, Decision, Millis, Mode, Outcome, Permit, Settlement, Snapshot, State, Transition, TripOn,
     check_name, check_prefix, name_from_utf16,
@@ -330,37 +329,6 @@ proptest! {
             whole.ok().filter(|text| check_name(text).is_ok()),
         );
     }
-
-    #[test]
-    fn the_engine_takes_any_reply(
-        config in configs(),
-        steps in prop::collection::vec((any::<u8>(), 0..=LATEST, replies(), any::<prop::sample::Index>()), 1..60),
-    ) {
-        let options = SharedOptions::for_config(&config);
-        let mut circuit = SharedCircuit::new("any", Keys::DEFAULT_PREFIX, 7, config, options).unwrap();
-        let (mut tickets, mut permits) = (vec![0], vec![None]);
-        for (choice, now, reply, which) in steps {
-            let now = millis(now);
-            let ticket = *which.get(&tickets);
-            let step = match choice % 8 {
-                0 | 1 => Step { ask: Some(circuit.admit(now)), ..Step::default() },
-                2 => match circuit.settle(now, *which.get(&permits), Outcome::Success) {
-                    Settle::Done(_) => Step::default(),
-                    Settle::Tell(ask) => Step { ask: Some(ask), ..Step::default() },
-                },
-                3 => Step { ask: Some(circuit.get_state(now)), ..Step::default() },
-                4 => Step { ask: circuit.control(now, Control::Trip { for_ms: Some(now.get()) }).ok(), ..Step::default() },
-                5 => circuit.on_error(now, ticket, "NOSCRIPT No matching script"),
-                6 => circuit.on_deadline(ticket),
-                _ => circuit.on_reply(now, ticket, &reply),
-            };
-            if let Some(Answer::Granted(permit)) = step.answer {
-                permits.push(Some(permit));
-            }
-            tickets.extend(step.ask.map(|ask| ask.ticket));
-        }
-        prop_assert!(circuit.in_flight() < tickets.len());
-    }
 }
 
 fn field_names() -> impl Strategy<Value = String> {
@@ -397,16 +365,5 @@ fn field_values() -> impl Strategy<Value = Given> {
         prop::sample::select(vec!["rolling", "consecutive", "rate", "1"]).prop_map(|word| Given::Text(word.into())),
         any::<String>().prop_map(Given::Text),
         any::<String>().prop_map(Given::Other),
-    ]
-}
-
-/// Replies of the right length and of any other, mostly of small numbers.
-fn replies() -> impl Strategy<Value = Vec<i64>> {
-    let numbers = || prop_oneof![8 => -1..5_i64, 1 => any::<i64>()];
-    prop_oneof![
-        prop::collection::vec(numbers(), 5),
-        prop::collection::vec(numbers(), 10),
-        prop::collection::vec(numbers(), 11),
-        prop::collection::vec(numbers(), 0..14),
     ]
 }

@@ -64,7 +64,9 @@ pub enum Control {
 /// assert!(matches!(step.answer, Some(Answer::Granted(_))));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
+///
+/// A clone is for tests that look at several continuations of one moment: in earnest it would name its calls like the original.
+#[derive(Clone, Debug)]
 pub struct SharedCircuit {
     keys: Keys,
     config: Config,

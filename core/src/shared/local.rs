@@ -1,6 +1,6 @@
 //! The breaker of this process alone, which decides while the store cannot be asked (DESIGN 5.4).
 
-use crate::breaker::{CircuitBreaker, State};
+use crate::breaker::{CircuitBreaker, Mode, State};
 use crate::config::{Config, TripOn};
 use crate::permit::{Admission, Outcome, Permit, Reason, Settled, Settlement, Transition};
 use crate::snapshot::Snapshot;
@@ -77,6 +77,11 @@ impl Local {
     /// business.
     pub(super) fn feed(&mut self, host: Millis, period: Option<u64>, outcome: Outcome, taken: bool) -> Settled {
         let decides = self.stands || !taken;
+        // Admitted by the store since this breaker opened.
+        let is_later = period == Some(NO_PERIOD);
+        if outcome == Outcome::Failure && !taken && is_later && self.is_outvoted(host) {
+            return self.trip_anew(host, State::Closed, Reason::Threshold, 1);
+        }
         // The plain rules of a half-open state free a slot: only where the slots that count are ours.
         if self.breaker.hints().admit_free.is_none() && !(period.is_none() && decides) {
             return UNHEARD;
@@ -86,24 +91,47 @@ impl Local {
         settled
     }
 
+    /// The store admits while CLOSED. What this breaker saw that the fleet does not go by, an opening's length ago, is over:
+    /// it counts again.
+    pub(super) fn agree(&mut self, host: Millis) {
+        if self.stands || self.breaker.hints().admit_free.is_some() || self.breaker.retry_after(host) != Some(0) {
+            return;
+        }
+        self.breaker.reset(host);
+        self.untaken_at = None;
+    }
+
     /// The probe of the store failed, and the store does not know: this process at least does not try again at once.
     pub(super) fn probe_failed(&mut self, host: Millis) -> Settled {
         if !self.stands_in {
             return UNHEARD;
         }
+        self.trip_anew(host, State::HalfOpen, Reason::ProbeFailed, 0)
+    }
+
+    /// Whether it has tripped by failures that the store took, while the store goes on admitting.
+    fn is_outvoted(&self, host: Millis) -> bool {
+        let Snapshot { mode, remaining_open_ms, .. } = self.breaker.snapshot(host);
+        self.stands_in && !self.stands && mode == Mode::Auto && remaining_open_ms > 0
+    }
+
+    /// Opens, and stands. `from`: what callers have seen until now.
+    fn trip_anew(&mut self, host: Millis, from: State, reason: Reason, failures: u64) -> Settled {
         // The error is that of `for_ms`, and none is given.
         let _ = self.breaker.trip(host, None);
         self.stands = true;
         let Snapshot { remaining_open_ms, epoch, .. } = self.breaker.snapshot(host);
-        let (from, to, reason, open_ms) = (State::HalfOpen, State::Open, Reason::ProbeFailed, Some(remaining_open_ms));
-        let transition = Some(Transition { from, to, at: host, reason, failures: 0, open_ms, epoch });
+        let (to, open_ms) = (State::Open, Some(remaining_open_ms));
+        let transition = Some(Transition { from, to, at: host, reason, failures, open_ms, epoch });
         Settled { status: Settlement::Applied, transition }
     }
 
     /// What the store reports: a later period ends what was counted in this one.
     pub(super) fn follow(&mut self, host: Millis, view: View) {
         let is_first = self.followed.is_none();
-        if !is_first && self.followed >= Some(view.epoch) {
+        // The store has forgotten the period that this breaker only mirrors (FLUSHALL, a failover): it has to count again.
+        let is_forgotten = view.seen == Seen::Closed && !self.stands && self.breaker.hints().admit_free.is_none();
+        if !is_first && (self.followed == Some(view.epoch) || self.followed > Some(view.epoch) && !is_forgotten) {
             return;
         }
         self.followed = Some(view.epoch);

@@ -63,6 +63,14 @@ impl Node {
         self.clock.now(host)
     }
 
+    /// Another server has taken over what this one had, as after a failover: nobody will ask this one whether it is back. That
+    /// it is no trouble any more, if it was said to be.
+    pub fn replaced(&mut self) -> Option<Health> {
+        let told = self.guards.told;
+        self.guards = Guards::new();
+        told.then_some(Health::Restored(Whose::Node))
+    }
+
     /// Whether callers' commands are sent there.
     #[must_use]
     pub fn is_asked(&self) -> bool {

@@ -85,11 +85,17 @@ impl SharedCircuit {
         [self.instance.as_str(), ":", &place.to_string()].concat()
     }
 
+    /// Gives back what this id may have been granted, if the store is worth asking.
     pub(super) fn give_back(&mut self, node: &mut Node, at: Times, id: CallId) {
         if self.may_ask(node, Way::Write, at) {
-            let args = self.outcome_args(id.to_string(), NO_EPOCH.to_string(), "1");
-            self.begin(Goal::GiveBack, Request::Timed(Script::Release, args), node, at);
+            self.send_back(node, at, id);
         }
+    }
+
+    /// Gives back what this id was granted, as the store has just said: whatever the guards think, it answers.
+    pub(super) fn send_back(&mut self, node: &mut Node, at: Times, id: CallId) {
+        let args = self.outcome_args(id.to_string(), NO_EPOCH.to_string(), "1");
+        self.begin(Goal::GiveBack, Request::Timed(Script::Release, args), node, at);
     }
 }
 

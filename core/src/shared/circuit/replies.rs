@@ -36,7 +36,10 @@ impl SharedCircuit {
         let mut step = match (talk.goal, view) {
             (Goal::Admission(_), _) if talk.answered => Step::default(),
             (Goal::Admission(_), Some(view)) => self.on_view(at.host, view),
-            (Goal::Admission(id), None) => return self.ask_on(node, at, ticket, id, health),
+            (Goal::Admission(id), None) => match self.objection(at.host) {
+                Some(step) => step,
+                None => return self.ask_on(node, at, ticket, id, health),
+            },
             _ => Step::default(),
         };
         self.end_flight(ticket);
@@ -113,14 +116,23 @@ impl SharedCircuit {
         if announcement.is_of(self.last_id.nonce) || announcement.transition.epoch <= self.known.epoch() {
             return false;
         }
-        match announcement.view(at.store.or_else(|| node.clock.now(at.host))) {
-            Some(view) => {
-                let asked = self.known.ask(at.host);
-                self.learn(view, asked, at.host);
-            }
-            None => self.known.forget(announcement.transition.epoch),
-        }
+        let store = at.store.or_else(|| node.clock.now(at.host));
+        let Some((view, store)) = announcement.view(store).zip(store) else {
+            // Nobody knows how old it is, or it does not say enough.
+            self.known.forget(announcement.transition.epoch);
+            return true;
+        };
+        // What comes late is as old as it is, and good for so much less.
+        let age = store.get().saturating_sub(announcement.transition.at.get());
+        let asked = self.known.ask(Millis::derived(at.host.get().saturating_sub(age)));
+        self.learn(view, asked, at.host);
         true
+    }
+
+    /// What this process has seen for itself since the question was asked, if that speaks against any answer.
+    fn objection(&self, host: Millis) -> Option<Step> {
+        let (state, retry_after) = self.local.objection(host)?;
+        Some(Step::of(Answer::Refused { state, retry_after }))
     }
 
     /// An admission goes on to the script that decides what a reading cannot.
@@ -208,11 +220,16 @@ impl SharedCircuit {
         }
     }
 
+    fn admit_closed(&mut self, host: Millis, epoch: u64) -> Step {
+        self.local.agree(host);
+        Step::of(Answer::Granted(self.closed_permit(epoch)))
+    }
+
     /// What a view of the circuit means to a call that wants in. Nothing here is half-open.
     fn on_view(&mut self, host: Millis, view: View) -> Step {
         match view.seen {
             Seen::Closed if self.local.stands() => self.admit_locally(host),
-            Seen::Closed => Step::of(Answer::Granted(self.closed_permit(view.epoch))),
+            Seen::Closed => self.admit_closed(host, view.epoch),
             Seen::Disabled => Step::of(Answer::Granted(self.bypass())),
             Seen::Open { wait } => Step::of(Answer::Refused { state: State::Open, retry_after: Some(wait) }),
             Seen::ForcedOpen => Step::of(Answer::Refused { state: State::Open, retry_after: None }),
@@ -231,16 +248,20 @@ impl SharedCircuit {
         match verdict {
             Verdict::Probe { .. } if talk.answered => {
                 // A grant that comes after the deadline is nobody's any more.
-                self.give_back(node, at, id);
+                self.send_back(node, at, id);
                 Step::default()
             }
             Verdict::Probe { epoch } => {
+                if let Some(step) = self.objection(at.host) {
+                    self.send_back(node, at, id);
+                    return step;
+                }
                 let permit = SharedPermit { kind: PermitKind::Probe, epoch, id };
                 Step { others: Others::AskAgain, ..Step::of(Answer::Granted(permit)) }
             }
             _ if talk.answered => Step::default(),
             Verdict::Closed { .. } if self.local.stands() => self.admit_locally(at.host),
-            Verdict::Closed { epoch } => Step::of(Answer::Granted(self.closed_permit(epoch))),
+            Verdict::Closed { epoch } => self.admit_closed(at.host, epoch),
             Verdict::Bypass => Step::of(Answer::Granted(self.bypass())),
             Verdict::Refused { state, retry_after } => Step::of(Answer::Refused { state, retry_after }),
         }

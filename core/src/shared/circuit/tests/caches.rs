@@ -127,3 +127,25 @@ fn what_an_operator_does_elsewhere_is_asked_for() {
     let ticket = desk.asks(161);
     assert_eq!(desk.reads(162, ticket, FORCED_OPEN).answer, refused(State::Open, None));
 }
+
+#[test]
+fn an_announcement_is_as_old_as_it_is_late() {
+    let mut desk = desk(&[("closed_cache_ms", 1_000.into())]);
+    let heard = Announcement::parse("1 2 0 3 150 150 0 -1 00000000000000cd billing\nhost-2").unwrap();
+    assert!(desk.circuit.on_event(&desk.node, at(1_140), &heard));
+    assert_eq!(
+        desk.circuit.free_until().map(|(permit, from, until)| (permit.epoch, from, until)),
+        Some((150, ms(150), ms(1_150)))
+    );
+    desk.knows(1_149);
+    desk.asks(1_150);
+}
+
+#[test]
+fn an_announcement_of_an_unknown_age_makes_the_next_call_ask() {
+    let mut desk = desk(&[]);
+    let heard = Announcement::parse("1 0 1 0 150 150 5 30000 00000000000000cd billing\nhost-2").unwrap();
+    assert!(desk.circuit.on_event(&desk.node, Times::host(ms(160)), &heard));
+    let begun = desk.circuit.admit(&mut desk.node, Times::host(ms(161)));
+    assert!(matches!(begun, Begun::Wait(_)));
+}

@@ -284,3 +284,110 @@ fn settling_without_a_permit_goes_by_this_process_s_own_state_then() {
     assert_eq!(step.transition.map(|t| t.to), Some(State::Closed));
     assert_eq!(granted(&desk.knows(30_053)).kind, PermitKind::LocalClosed);
 }
+
+#[test]
+fn a_tripped_process_takes_no_slot_that_it_had_asked_for_before() {
+    let mut desk = desk(&[]);
+    let permit = desk.probe();
+    let asked = desk.asked_on();
+    let told = desk.tells(110, Some(permit), Outcome::Failure);
+    assert!(desk.is_late(210, told.ticket).transition.is_some());
+    let step = desk.replies(211, asked.ticket, &long([2, 2, 0, 7, 0]));
+    assert_eq!(step.answer, refused(State::Open, Some(29_899)));
+    let back = desk.sends();
+    assert_eq!((back.command, &back.args[1]), (Command::Run(Script::Release), &asked.args[1]));
+}
+
+#[test]
+fn nor_does_it_ask_for_one() {
+    let mut desk = desk(&[]);
+    let permit = desk.probe();
+    let ticket = desk.asks(105);
+    desk.sends();
+    let told = desk.tells(110, Some(permit), Outcome::Failure);
+    desk.fails(111, told.ticket, LOST);
+    assert_eq!(desk.reads(112, ticket, HALF_OPEN).answer, refused(State::Open, Some(29_998)));
+    assert!(desk.is_quiet());
+}
+
+#[test]
+fn a_slot_that_a_hanging_store_grants_is_given_back_though_nobody_asks_it_any_more() {
+    let mut desk = desk(&[]);
+    let asked = desk.asked_on();
+    desk.is_late(200, asked.ticket);
+    let permit = SharedPermit { kind: PermitKind::Probe, epoch: 7, id: id(9) };
+    for now in [201, 202] {
+        let told = desk.tells(now, Some(permit), Outcome::Success);
+        desk.is_late(now + 100, told.ticket);
+    }
+    assert!(!desk.node.is_asked());
+    desk.replies(303, asked.ticket, &long([2, 2, 0, 7, 0]));
+    assert_eq!(desk.sends().command, Command::Run(Script::Release));
+}
+
+#[test]
+fn a_process_that_mirrored_a_forgotten_opening_counts_again() {
+    let mut desk = desk(&[("failure_threshold", 1.into())]);
+    let ticket = desk.asks(100);
+    desk.sends();
+    assert_eq!(desk.reads(100, ticket, OPEN).answer, refused(State::Open, Some(29_950)));
+    let ticket = desk.asks(1_100);
+    desk.sends();
+    let permit = granted(&desk.reads(1_100, ticket, [None; 5]));
+    let ask = desk.tells(1_101, Some(permit), Outcome::Failure);
+    assert!(desk.is_late(1_201, ask.ticket).transition.is_some(), "nobody else has this failure");
+    assert_eq!(desk.knows(1_202).answer, refused(State::Open, Some(29_899)));
+}
+
+#[test]
+fn a_process_that_its_fleet_outvoted_stands_as_soon_as_the_store_takes_no_more() {
+    let mut desk = desk(&[("failure_threshold", 2.into())]);
+    for now in [100, 101] {
+        let permit = desk.admitted(now);
+        let ask = desk.tells(now, Some(permit), Outcome::Failure);
+        desk.replies(now, ask.ticket, &long([1, 0, 0, 42, 0]));
+    }
+    let permit = desk.admitted(102);
+    let ask = desk.tells(103, Some(permit), Outcome::Failure);
+    let step = desk.fails(104, ask.ticket, "NOPERM this user has no permissions to run the 'hset' command");
+    let transition = step.transition.expect("this process has seen enough");
+    assert_eq!((transition.from, transition.to, transition.reason.as_str()), (State::Closed, State::Open, "threshold"));
+    assert_eq!(desk.knows(105).answer, refused(State::Open, Some(29_998)));
+}
+
+#[test]
+fn what_it_saw_long_ago_counts_no_more_where_the_store_says_closed() {
+    let mut desk = desk(&[("failure_threshold", 2.into())]);
+    for now in [100, 101] {
+        let permit = desk.admitted(now);
+        let ask = desk.tells(now, Some(permit), Outcome::Failure);
+        desk.replies(now, ask.ticket, &long([1, 0, 0, 42, 0]));
+    }
+    let permit = desk.admitted(30_101);
+    let ask = desk.tells(30_102, Some(permit), Outcome::Failure);
+    assert_eq!(desk.fails(30_103, ask.ticket, LOST).transition, None, "the first of two");
+    let permit = desk.admitted(30_104);
+    let ask = desk.tells(30_105, Some(permit), Outcome::Failure);
+    assert!(desk.fails(30_106, ask.ticket, LOST).transition.is_some());
+}
+
+#[test]
+fn a_node_that_others_have_replaced_is_mourned_no_longer() {
+    let mut desk = desk(&[]);
+    outage(&mut desk, 100);
+    assert_eq!(desk.node.replaced(), Some(Health::Restored(Whose::Node)));
+    assert!(desk.node.is_asked());
+    assert_eq!(desk.node.replaced(), None);
+}
+
+#[test]
+fn a_failure_from_before_the_trip_prolongs_nothing() {
+    let mut desk = desk(&[]);
+    let early = desk.admitted(90);
+    let ticket = desk.asks(100);
+    desk.sends();
+    desk.reads(100, ticket, OPEN);
+    let ask = desk.tells(900, Some(early), Outcome::Failure);
+    assert_eq!(desk.fails(1_000, ask.ticket, LOST).transition, None);
+    outage_while_open(&mut desk, 1_100);
+}
