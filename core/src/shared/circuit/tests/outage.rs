@@ -386,7 +386,7 @@ fn a_failure_from_before_the_trip_prolongs_nothing() {
     let early = desk.admitted(90);
     let ticket = desk.asks(100);
     desk.sends();
-    desk.reads(100, ticket, OPEN);
+    desk.reads(100, ticket, [Some("open"), None, Some("50"), Some("50"), Some("30000")]);
     let ask = desk.tells(900, Some(early), Outcome::Failure);
     assert_eq!(desk.fails(1_000, ask.ticket, LOST).transition, None);
     outage_while_open(&mut desk, 1_100);
