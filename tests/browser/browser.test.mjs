@@ -198,6 +198,29 @@ test("two tabs have circuits of their own, and closing one changes nothing in th
   assert.equal(server.requests, 2);
 });
 
+test("two tabs that share what they know: one failure, one probe, and closing one changes nothing in the other", async () => {
+  const [one, two] = [await open(), await open()];
+  for (const page of [one, two]) await guard(page, { failureThreshold: 1, openJitter: 0, shareTabs: true });
+  const becomes = (page, state) =>
+    page.waitForFunction(([origin, state]) => window.guarded.for(origin).getState() === state, [server.origin, state]);
+  server.answer = { status: 500 };
+  assert.deepEqual(await call(one), [500]);
+  await becomes(two, "open");
+  await one.close();
+  assert.equal(await state(two), "open");
+  assert.deepEqual(await call(two), ["circuit_open"]);
+  assert.equal(server.requests, 1);
+
+  const three = await open();
+  await guard(three, { failureThreshold: 1, openJitter: 0, shareTabs: true });
+  assert.equal(await state(three), "closed", "what was said before it came it has not heard");
+  server.answer = { status: 200 };
+  for (const page of [two, three]) await page.evaluate(() => (window.now += 30_000));
+  assert.deepEqual(await call(two), [200]);
+  assert.equal(await state(two), "closed");
+  assert.deepEqual([two.faults, three.faults], [[], []]);
+});
+
 test("a reload while open starts closed", async () => {
   const page = await open();
   await guard(page, { failureThreshold: 1 });
