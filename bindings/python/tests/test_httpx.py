@@ -24,7 +24,7 @@ from support.child import run_script
 from support.clock import ManualClock
 from support.servers import Server
 from support.threads import in_threads
-from support.upstream import Upstream, free_port, upstream
+from support.upstream import Upstream, closed_port, upstream
 from switchgear import CircuitBreakerGroup, ConfigError, Snapshot
 from switchgear.httpx import AsyncBreakerTransport, BreakerTransport, CircuitOpenError, StoreUnavailableError
 
@@ -174,7 +174,7 @@ def test_a_body_that_hangs_counts_and_comes_through(flavor: NewFlavor) -> None:
 
 def test_nobody_listening_counts(flavor: NewFlavor) -> None:
     with flavor() as f:
-        origin = f"http://127.0.0.1:{free_port()}"
+        origin = f"http://127.0.0.1:{closed_port()}"
         with pytest.raises(httpx.ConnectError):
             f.run(f.client.get(origin))
         assert f.transport.group.for_key(origin).get_snapshot().failures_in_window == 1
@@ -676,7 +676,7 @@ def test_processes_share_the_circuit_of_a_host(redis_server: Server) -> None:
     with upstream() as server, redis.Redis(port=redis_server.port) as one, redis.Redis(port=redis_server.port) as other:
         clients = []
         for connection in (one, other):
-            store = switchgear.redis.RedisStore(connection, timeout_ms=5000)
+            store = switchgear.redis.RedisStore(connection, timeout_ms=20_000)
             group = switchgear.redis.DistributedCircuitBreakerGroup(name, store, failure_threshold=2)
             clients.append(httpx.Client(transport=BreakerTransport(group=group)))
         with clients[0], clients[1]:
@@ -695,7 +695,7 @@ def test_a_shared_circuit_of_asyncio(redis_server: Server) -> None:
 
     async def main(server: Upstream) -> None:
         connection = redis.asyncio.Redis(port=redis_server.port)
-        store = switchgear.redis.asyncio.RedisStore(connection, timeout_ms=5000, clock=clock)
+        store = switchgear.redis.asyncio.RedisStore(connection, timeout_ms=20_000, clock=clock)
         group = switchgear.redis.asyncio.DistributedCircuitBreakerGroup(name, store, failure_threshold=1)
         breaker = group.for_key(server.origin)
         async with httpx.AsyncClient(transport=AsyncBreakerTransport(group=group), timeout=PATIENT) as client:
@@ -737,7 +737,7 @@ def test_a_group_of_the_other_kind_is_refused_with_the_name_of_the_right_one(red
 
 
 def test_a_store_that_does_not_answer_refuses_under_fail_closed() -> None:
-    with upstream() as server, redis.Redis(port=free_port()) as connection:
+    with upstream() as server, redis.Redis(port=closed_port()) as connection:
         store = switchgear.redis.RedisStore(connection)
         group = switchgear.redis.DistributedCircuitBreakerGroup("web", store, on_store_failure="fail-closed")
         with (

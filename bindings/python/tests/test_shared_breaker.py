@@ -450,11 +450,13 @@ import redis.asyncio
 import switchgear.redis.asyncio
 import valkey
 from support.clock import ManualClock
+from support.stores import PATIENT, set_deadline
 from switchgear.redis import DistributedCircuitBreaker, RedisStore
 
 clock = ManualClock()
 client = redis.Redis(port=int(sys.argv[1]))
-breaker = DistributedCircuitBreaker(sys.argv[2], RedisStore(client, clock=clock, timeout_ms=500), open_duration_ms=10)
+store = RedisStore(client, clock=clock, timeout_ms=PATIENT)
+breaker = DistributedCircuitBreaker(sys.argv[2], store, open_duration_ms=10)
 breaker.trip()
 clock.now += 10
 
@@ -471,6 +473,7 @@ class Late:
         # No connection, and no thread to make one.
         client.connection_pool.disconnect()
         breaker._circuit._line._of_process.carriers.end()
+        set_deadline(store, 500)
         try:
             breaker.get_state()
         except Exception as error:

@@ -11,7 +11,7 @@ import pytest
 import redis
 from support.clock import ManualClock
 from support.servers import Server, wait_until
-from support.stores import PATIENT, Tapped, heard, name, reason, texts
+from support.stores import PATIENT, Tapped, heard, name, reason, set_deadline, texts
 from switchgear.redis import DistributedCircuitBreaker, RedisStore
 
 
@@ -162,6 +162,7 @@ def test_what_has_not_begun_by_the_deadline_is_never_sent(client: redis.Redis) -
     assert 0 < begun < 20
     held.set()
     tapped._tap = None
+    set_deadline(store, PATIENT)
     assert DistributedCircuitBreaker(breaker.name, RedisStore(client, timeout_ms=PATIENT)).can_execute()
     assert breaker.execute(ok) == "ok"
     # Only what this call sent came since.
