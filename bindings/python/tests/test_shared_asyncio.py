@@ -761,7 +761,7 @@ def test_a_group_hears_its_breakers(redis_server: Server) -> None:
 def test_what_cannot_be_asked_is_refused_or_goes_ahead_as_told() -> None:
     async def main() -> None:
         gone = AsyncAnswering(ConnectionError("redis://u:s3cret@h is gone"))
-        store = RedisStore(gone)
+        store = RedisStore(gone, timeout_ms=PATIENT)
         events = heard(store)
         closed = DistributedCircuitBreaker("b", store)
         with pytest.raises(StoreUnavailableError) as caught:
@@ -785,7 +785,7 @@ def test_what_cannot_be_asked_is_refused_or_goes_ahead_as_told() -> None:
 @pytest.mark.parametrize("reply", ["OK", None, [1], {}, [""] * 10], ids=str)
 def test_a_reply_that_none_of_our_commands_gets_is_no_answer(reply: object) -> None:
     async def main() -> None:
-        breaker = DistributedCircuitBreaker("odd", RedisStore(AsyncAnswering(reply)))
+        breaker = DistributedCircuitBreaker("odd", RedisStore(AsyncAnswering(reply), timeout_ms=PATIENT))
         assert await reason_async(breaker.execute(ok)) == "the reply is none that a command of ours gets"
         assert await breaker.record_failure() == "stale"
 

@@ -670,7 +670,7 @@ def test_an_option_that_is_not_valid_is_told_before_anything_is_sent(policy: dic
 
 def test_fail_closed_refuses_and_fail_open_lets_through_what_cannot_be_asked() -> None:
     gone = Answering(ConnectionError("gone"))
-    closed = DistributedCircuitBreaker("b", RedisStore(gone))
+    closed = DistributedCircuitBreaker("b", RedisStore(gone, timeout_ms=PATIENT))
     told: list[str] = []
     closed.on("refused", lambda e: told.append(type(e.error).__name__))
     with pytest.raises(StoreUnavailableError) as caught:
@@ -694,7 +694,9 @@ def test_fail_closed_refuses_and_fail_open_lets_through_what_cannot_be_asked() -
     for untold in (closed.record_success, closed.record_failure, closed.release):
         assert untold() == "stale"
 
-    opened = DistributedCircuitBreaker("b", RedisStore(gone), on_store_failure="fail-open", failure_threshold=1)
+    opened = DistributedCircuitBreaker(
+        "b", RedisStore(gone, timeout_ms=PATIENT), on_store_failure="fail-open", failure_threshold=1
+    )
     assert opened.execute(ok) == "ok"
     failed(opened)
     failed(opened)

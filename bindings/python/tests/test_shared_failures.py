@@ -276,7 +276,7 @@ def test_a_wrong_password_is_told_and_appears_nowhere(library: Any) -> None:
 
 def test_the_text_of_a_client_that_names_a_url_loses_its_user_part() -> None:
     text = "connecting to rediss://app:p@ss/w0rd@cache.internal:6380 failed, tried redis://:x@other:1"
-    breaker = DistributedCircuitBreaker("b", RedisStore(Answering(OSError(text))))
+    breaker = DistributedCircuitBreaker("b", RedisStore(Answering(OSError(text)), timeout_ms=PATIENT))
     assert reason(lambda: breaker.execute(ok)) == (
         "connecting to rediss://***@cache.internal:6380 failed, tried redis://***@other:1"
     )
@@ -320,7 +320,7 @@ def test_a_read_only_replica_admits_while_closed_takes_no_outcome_and_hides_none
     ids=str,
 )
 def test_a_reply_that_none_of_our_commands_gets_is_no_answer(reply: object) -> None:
-    breaker = DistributedCircuitBreaker("odd", RedisStore(Answering(reply)))
+    breaker = DistributedCircuitBreaker("odd", RedisStore(Answering(reply), timeout_ms=PATIENT))
     assert reason(lambda: breaker.execute(ok)) == "the reply is none that a command of ours gets"
     assert reason(breaker.get_snapshot) == "the reply is none that a command of ours gets"
     assert breaker.record_failure() == "stale"
@@ -348,7 +348,7 @@ class HostileError(Exception):
     ids=["words", "speechless", "hostile", "code"],
 )
 def test_a_client_that_raises_is_survived(error: Exception, text: str) -> None:
-    store = RedisStore(Answering(error))
+    store = RedisStore(Answering(error), timeout_ms=PATIENT)
     events = heard(store)
     breaker = DistributedCircuitBreaker("c", store)
     assert reason(lambda: breaker.execute(ok)) == text
