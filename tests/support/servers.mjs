@@ -25,9 +25,7 @@ export async function startSentinel(master, name) {
 }
 
 export async function startCluster(masters = 3) {
-  // A node that a test or a busy machine holds up for a while is not given up.
-  const args = ["--cluster-enabled", "yes", "--cluster-node-timeout", "60000"];
-  const nodes = await Promise.all(Array.from({ length: masters }, () => startServer({ args })));
+  const nodes = await Promise.all(Array.from({ length: masters }, () => startServer({ args: CLUSTERED })));
   const stop = async () => {
     await Promise.all(nodes.map((node) => node.stop()));
   };
@@ -41,6 +39,8 @@ export async function startCluster(masters = 3) {
   }
   return { nodes, stop };
 }
+
+export const CLUSTERED = ["--cluster-enabled", "yes", "--cluster-node-timeout", "60000"];
 
 const run = promisify(execFile);
 
