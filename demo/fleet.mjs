@@ -91,10 +91,7 @@ export async function playFleet({ notShared = false } = {}) {
     fleet.every(({ results }) => results.filter(({ outcome }) => outcome === "failed").length <= 2),
   );
   report.claim("it was the process in Python that tripped it", trips[0]?.instance === d.name);
-  report.claim(
-    "all four were refused",
-    fleet.every(wasRefused),
-  );
+  report.claim("all four were refused", fleet.every(wasRefused));
   report.claim(
     "no request reached the dependency while open",
     trips.length > 0 && probes.every(({ receivedAt }) => receivedAt - trips[0].at >= POLICY.openDurationMs),
