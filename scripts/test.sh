@@ -27,6 +27,7 @@ python_lane() {
   step "mypy" $BIN/mypy
   step "stubtest" $BIN/stubtest --mypy-config-file pyproject.toml switchgear._native
   step "python tests" $BIN/pytest
+  step "component" $BIN/pytest bindings/component/tests
   step "python package" $BIN/pytest tests/pack
 }
 
@@ -86,6 +87,7 @@ finish() {
 scripts/setup.sh all
 need cargo-nextest "cargo install cargo-nextest"
 scripts/build-python.sh # two lanes need it
+scripts/build-component.sh # the documents have examples of it
 
 trap stop_lanes EXIT
 lane rust_lane
