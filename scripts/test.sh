@@ -22,6 +22,7 @@ rust_checks() {
 }
 
 python_lane() {
+  scripts/build-component.sh # the documents have examples of it
   step "ruff" $BIN/ruff check
   step "ruff format" $BIN/ruff format --check
   step "mypy" $BIN/mypy
@@ -87,7 +88,6 @@ finish() {
 scripts/setup.sh all
 need cargo-nextest "cargo install cargo-nextest"
 scripts/build-python.sh # two lanes need it
-scripts/build-component.sh # the documents have examples of it
 
 trap stop_lanes EXIT
 lane rust_lane
