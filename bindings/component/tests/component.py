@@ -6,6 +6,7 @@ Names are those of `bindings/component/wit`. A record has attributes under its n
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -118,3 +119,7 @@ def compiled_component() -> tuple[Engine, Component]:
     """Compiled once for all instances."""
     engine = Engine()
     return engine, Component.from_file(engine, COMPONENT)
+
+
+# What is let go of later finds wasmtime's own modules taken down already, and says so.
+atexit.register(compiled_component.cache_clear)

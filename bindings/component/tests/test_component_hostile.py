@@ -8,9 +8,10 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
+import pytest
 from component import ComponentError, Instance, Resource, record
 from hypothesis import given
 from hypothesis import settings as examples
@@ -96,7 +97,7 @@ of_circuit = st.one_of(
 )
 
 
-@cache
+@pytest.fixture(scope="module")
 def instance() -> Instance:
     return Instance()
 
@@ -122,48 +123,48 @@ def run(made: Resource | None, calls: list[tuple[Any, ...]]) -> None:
 
 @examples(max_examples=EXAMPLES, deadline=None)
 @given(naming, layers)
-def test_options(naming: str, layers: list[list[Record]]) -> None:
-    run(attempt(lambda: Resource(instance(), "local", "breaker", naming, layers)), [("config",)])
+def test_options(instance: Instance, naming: str, layers: list[list[Record]]) -> None:
+    run(attempt(lambda: Resource(instance, "local", "breaker", naming, layers)), [("config",)])
 
 
 @examples(max_examples=EXAMPLES, deadline=None)
 @given(st.lists(of_breaker, max_size=25), st.sampled_from(["rolling", "consecutive", "rate"]))
-def test_breakers(calls: list[tuple[Any, ...]], trip_on: str) -> None:
+def test_breakers(instance: Instance, calls: list[tuple[Any, ...]], trip_on: str) -> None:
     options = [record(name="tripOn", value=Variant("text", trip_on))]
-    run(Resource(instance(), "local", "breaker", "camel", [options]), calls)
+    run(Resource(instance, "local", "breaker", "camel", [options]), calls)
 
 
 @examples(max_examples=EXAMPLES, deadline=None)
 @given(u32, st.lists(of_recency, max_size=25))
-def test_the_order_of_groups(capacity: int, calls: list[tuple[Any, ...]]) -> None:
-    run(Resource(instance(), "local", "recency", capacity, by="constructor"), calls)
+def test_the_order_of_groups(instance: Instance, capacity: int, calls: list[tuple[Any, ...]]) -> None:
+    run(Resource(instance, "local", "recency", capacity, by="constructor"), calls)
 
 
 @examples(max_examples=EXAMPLES, deadline=None)
-@given(text, text, u64, naming, layers)
+@given(st.tuples(text, text, u64), naming, layers)
 def test_names_and_options_of_shared_circuits(
-    name: str, prefix: str, nonce: int, naming: str, layers: list[list[Record]]
+    instance: Instance, names: tuple[str, str, int], naming: str, layers: list[list[Record]]
 ) -> None:
-    made = attempt(lambda: Resource(instance(), "shared", "circuit", name, prefix, nonce, naming, layers))
+    made = attempt(lambda: Resource(instance, "shared", "circuit", *names, naming, layers))
     run(made, [("admit", 0)])
 
 
 @examples(max_examples=EXAMPLES, deadline=None)
 @given(u64, st.lists(of_circuit, max_size=25), st.sampled_from(["fail-open", "fail-closed"]))
-def test_shared_circuits(nonce: int, calls: list[tuple[Any, ...]], on_store_failure: str) -> None:
+def test_shared_circuits(instance: Instance, nonce: int, calls: list[tuple[Any, ...]], on_store_failure: str) -> None:
     options = [record(name="onStoreFailure", value=Variant("text", on_store_failure))]
-    run(Resource(instance(), "shared", "circuit", "billing", "cb:", nonce, "camel", [options]), calls)
+    run(Resource(instance, "shared", "circuit", "billing", "cb:", nonce, "camel", [options]), calls)
 
 
 @examples(max_examples=EXAMPLES, deadline=None)
 @given(naming, st.sampled_from(["timeout-ms", "slow-call-ms", "max-keys", "for-ms", "idle-ttl-ms"]), value)
-def test_options_of_hosts(naming: str, option: str, value: Variant) -> None:
-    attempt(lambda: instance().call("host", "check-option", naming, option, value))
+def test_options_of_hosts(instance: Instance, naming: str, option: str, value: Variant) -> None:
+    attempt(lambda: instance.call("host", "check-option", naming, option, value))
 
 
 @examples(max_examples=EXAMPLES, deadline=None)
 @given(text, st.integers(0, 2**16 - 1))
-def test_texts_and_statuses(text: str, status: int) -> None:
-    attempt(lambda: instance().call("host", "check-name", text))
-    assert isinstance(instance().call("host", "without-credentials", text), str)
-    assert isinstance(instance().call("host", "status-counts", status), bool)
+def test_texts_and_statuses(instance: Instance, text: str, status: int) -> None:
+    attempt(lambda: instance.call("host", "check-name", text))
+    assert isinstance(instance.call("host", "without-credentials", text), str)
+    assert isinstance(instance.call("host", "status-counts", status), bool)
