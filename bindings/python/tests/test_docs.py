@@ -93,7 +93,12 @@ def web() -> Iterator[WebServer]:
 def env(redis: Server, web: WebServer) -> dict[str, str]:
     """What an example is run in; its circuits are new."""
     redis.cli("flushall")
-    return {**child_environment(), "REDIS_URL": redis.url, "BILLING_URL": web.url}
+    return {
+        **child_environment(),
+        "REDIS_URL": redis.url,
+        "BILLING_URL": web.url,
+        "SWITCHGEAR_COMPONENT": str(ROOT / "bindings/component/dist/switchgear.wasm"),
+    }
 
 
 @pytest.fixture(scope="module")
@@ -147,6 +152,7 @@ def test_an_example_with_wrong_types_is_found_out(type_errors: dict[str, list[st
 def test_the_documents_have_the_examples_they_are_read_for() -> None:
     assert sum(name.startswith("README.md:") for name in EXAMPLES) >= 3
     assert sum(name.startswith("docs/python.md:") for name in EXAMPLES) >= 12
+    assert sum(name.startswith("docs/component.md:") for name in EXAMPLES) == 2
     assert sum(name.startswith("switchgear") for name in EXAMPLES) >= 5
 
 
