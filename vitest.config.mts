@@ -9,5 +9,7 @@ export default defineConfig({
     maxWorkers: 2,
     // The heap tests run millions of calls, and machines are slow: the limit is only there to end what hangs.
     testTimeout: 180_000,
+    hookTimeout: 180_000,
+    teardownTimeout: 180_000,
   },
 });

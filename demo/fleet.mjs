@@ -27,6 +27,7 @@ export async function playFleet({ notShared = false } = {}) {
   report.line("redis", `redis-server runs, process ${redis.pid}`);
 
   const changes = [];
+  const wasRefused = ({ results }) => results.some(({ outcome }) => outcome === "refused");
   const refusals = () => fleet.flatMap(({ results }) => results).filter(({ outcome }) => outcome === "refused");
   const onChange = (change) => {
     changes.push(change);
@@ -57,12 +58,13 @@ export async function playFleet({ notShared = false } = {}) {
   for (const member of [a, d, b, c, d]) await call(member);
   const brokenRequests = dependency.requests.length;
 
-  // All of them keep calling at once. The dependency recovers while the circuit is open, and nobody tells them.
+  // All of them keep calling at once. The dependency recovers while the circuit is open, as soon as each of them was refused,
+  // and nobody tells them.
   let recovered = false;
   const keepCalling = async (member) => {
     for (let i = 0; i < 40; i++) {
       if ((await call(member)) === "answered") return;
-      if (!recovered && (refusals().length >= 12 || i >= 5)) {
+      if (!recovered && fleet.every(wasRefused)) {
         recovered = true;
         dependency.recover();
         report.line("dependency", "recovers");
@@ -89,10 +91,7 @@ export async function playFleet({ notShared = false } = {}) {
     fleet.every(({ results }) => results.filter(({ outcome }) => outcome === "failed").length <= 2),
   );
   report.claim("it was the process in Python that tripped it", trips[0]?.instance === d.name);
-  report.claim(
-    "all four were refused",
-    fleet.every(({ results }) => results.some(({ outcome }) => outcome === "refused")),
-  );
+  report.claim("all four were refused", fleet.every(wasRefused));
   report.claim(
     "no request reached the dependency while open",
     trips.length > 0 && probes.every(({ receivedAt }) => receivedAt - trips[0].at >= POLICY.openDurationMs),

@@ -22,11 +22,13 @@ rust_checks() {
 }
 
 python_lane() {
+  scripts/build-component.sh # the documents have examples of it
   step "ruff" $BIN/ruff check
   step "ruff format" $BIN/ruff format --check
   step "mypy" $BIN/mypy
   step "stubtest" $BIN/stubtest --mypy-config-file pyproject.toml switchgear._native
   step "python tests" $BIN/pytest
+  step "component" $BIN/pytest bindings/component/tests
   step "python package" $BIN/pytest tests/pack
 }
 

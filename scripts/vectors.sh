@@ -16,6 +16,7 @@ path=$(realpath "$path")
 cd "$ROOT" || exit 2
 
 cargo build --quiet -p switchgear-tests --bins || exit 2
+scripts/build-component.sh >&2 || exit 2
 
 counts=$(mktemp)
 trap 'rm -f "$counts"' EXIT
@@ -34,8 +35,10 @@ run node bindings/node/test/vectors.mjs
 run .cache/venv/bin/python bindings/python/tests/vectors.py
 run node bindings/wasm/test/vectors.mjs
 run node bindings/wasm/test/vectors-browser.mjs
+run .cache/venv/bin/python bindings/component/tests/vectors_component.py
 
-for runner in core core-hints lua node node-hints python python-hints wasm wasm-hints browser browser-hints; do
+RUNNERS=(core core-hints lua node node-hints python python-hints wasm wasm-hints browser browser-hints component component-hints)
+for runner in "${RUNNERS[@]}"; do
   if ! grep -q "^$runner: " "$counts"; then
     printf 'vectors: the runner `%s` did not finish\n' "$runner" >&2
     [ "$status" -gt 0 ] || status=1

@@ -153,8 +153,8 @@ test("guardFetch: network errors and broken bodies count; what the caller gives 
     const response = await window.guarded(url);
     await response.body.cancel();
     const controller = new AbortController();
-    const aborted = window.guarded(url, { signal: controller.signal }).then((r) => r.text());
-    setTimeout(() => controller.abort(), 50);
+    const aborted = (await window.guarded(url, { signal: controller.signal })).text();
+    controller.abort();
     return [response.url, response.type, await aborted.catch((error) => error.name)];
   }, `${server.origin}/big`);
   assert.deepEqual(ended, [`${server.origin}/big`, "cors", "AbortError"]);
@@ -196,6 +196,29 @@ test("two tabs have circuits of their own, and closing one changes nothing in th
   assert.equal(await state(two), "closed");
   assert.deepEqual(await call(two, 2), [500, "circuit_open"]);
   assert.equal(server.requests, 2);
+});
+
+test("two tabs that share what they know: one failure, one probe, and closing one changes nothing in the other", async () => {
+  const [one, two] = [await open(), await open()];
+  for (const page of [one, two]) await guard(page, { failureThreshold: 1, openJitter: 0, shareTabs: true });
+  const becomes = (page, state) =>
+    page.waitForFunction(([origin, state]) => window.guarded.for(origin).getState() === state, [server.origin, state]);
+  server.answer = { status: 500 };
+  assert.deepEqual(await call(one), [500]);
+  await becomes(two, "open");
+  await one.close();
+  assert.equal(await state(two), "open");
+  assert.deepEqual(await call(two), ["circuit_open"]);
+  assert.equal(server.requests, 1);
+
+  const three = await open();
+  await guard(three, { failureThreshold: 1, openJitter: 0, shareTabs: true });
+  assert.equal(await state(three), "closed", "what was said before it came it has not heard");
+  server.answer = { status: 200 };
+  for (const page of [two, three]) await page.evaluate(() => (window.now += 30_000));
+  assert.deepEqual(await call(two), [200]);
+  assert.equal(await state(two), "closed");
+  assert.deepEqual([two.faults, three.faults], [[], []]);
 });
 
 test("a reload while open starts closed", async () => {

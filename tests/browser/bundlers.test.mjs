@@ -57,7 +57,7 @@ async function run(folder, html) {
   });
   try {
     const page = await openPage(browser, `${site.origin}/index.html`);
-    const seen = page.waitForFunction(() => window.seen, null, { timeout: 30_000 });
+    const seen = page.waitForFunction(() => window.seen);
     const fault = page.waitForEvent("pageerror", { timeout: 0 }).then((error) => Promise.reject(error));
     const value = await (await Promise.race([seen, fault])).jsonValue();
     assert.deepEqual(page.faults, []);

@@ -180,7 +180,8 @@ url, name = sys.argv[1:]
 def down():
     raise RuntimeError("down")
 
-with redis.Redis.from_url(url) as client, RedisStore(client) as a, RedisStore(client) as b:
+patient = {"timeout_ms": 20_000}
+with redis.Redis.from_url(url) as client, RedisStore(client, **patient) as a, RedisStore(client, **patient) as b:
     policy = {"trip_on": "consecutive", "failure_threshold": 1}
     try:
         DistributedCircuitBreaker(name, a, **policy).execute(down)
@@ -208,7 +209,7 @@ async def down():
     raise RuntimeError("down")
 
 async def main():
-    async with redis.asyncio.Redis.from_url(url) as client, RedisStore(client) as store:
+    async with redis.asyncio.Redis.from_url(url) as client, RedisStore(client, timeout_ms=20_000) as store:
         breaker = DistributedCircuitBreaker(name, store, trip_on="consecutive", failure_threshold=1)
         for _ in range(2):
             try:

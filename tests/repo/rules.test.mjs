@@ -49,6 +49,16 @@ test("one version everywhere: the one in the root Cargo.toml", () => {
     const name = /^name = "([^"]+)"/m.exec(text)[1];
     stated.set(`Cargo.lock, ${name}`, new RegExp(`name = "${name}"\nversion = "([^"]+)"`).exec(lock)?.[1]);
   }
+  // The world of the component is named with it, wherever it is named.
+  const named = files.flatMap((file) =>
+    [...read(file).matchAll(/\bswitchgear:breaker(?:\/[\w-]+)?@(\d[\w.+-]*\w)/g)].map(([name, found]) => [
+      name,
+      file,
+      found,
+    ]),
+  );
+  assert.ok(named.some(([name, file]) => file === "bindings/component/wit/world.wit" && !name.includes("/")));
+  for (const [name, file, found] of named) stated.set(`${file}, ${name}`, found);
   const different = [...stated].filter(([, found]) => found !== version).map(([where, found]) => `${where}: ${found}`);
   const project = /^\[project\]\n([\s\S]*?)^\[/m.exec(read("pyproject.toml"))[1];
   assert.match(project, /^dynamic = \["version"\]$/m, "pyproject.toml: maturin takes the version from Cargo");

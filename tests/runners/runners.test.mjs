@@ -17,6 +17,10 @@ const COMMANDS = [
   { runners: ["python", "python-hints"], command: [".cache/venv/bin/python", "bindings/python/tests/vectors.py"] },
   { runners: ["wasm", "wasm-hints"], command: ["node", "bindings/wasm/test/vectors.mjs"] },
   { runners: ["browser", "browser-hints"], command: ["node", "bindings/wasm/test/vectors-browser.mjs"] },
+  {
+    runners: ["component", "component-hints"],
+    command: [".cache/venv/bin/python", "bindings/component/tests/vectors_component.py"],
+  },
 ];
 const RUNNERS = COMMANDS.flatMap(({ runners }) => runners);
 const FIELDS = [

@@ -9,15 +9,20 @@ import { chromium } from "playwright-core";
 const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const QUIET = ["gpu", "quic", "background-networking", "component-update", "sync"].map((what) => `--disable-${what}`);
 
+/** Milliseconds that are only there to end what hangs: a machine that is busy takes its time. */
+const PATIENT = 180_000;
+
 /** Starts the browser; its user closes it. */
 export async function startBrowser() {
   if (!existsSync(CHROMIUM)) throw new Error(`no browser at ${CHROMIUM}: install Debian's chromium, or set CHROMIUM`);
-  return chromium.launch({ executablePath: CHROMIUM, chromiumSandbox: false, args: ["--no-first-run", ...QUIET] });
+  const args = ["--no-first-run", ...QUIET];
+  return chromium.launch({ executablePath: CHROMIUM, chromiumSandbox: false, args, timeout: PATIENT });
 }
 
 /** Opens a page and keeps what goes wrong in it: `page.faults`. */
 export async function openPage(context, url) {
   const page = await context.newPage();
+  page.setDefaultTimeout(PATIENT);
   page.faults = [];
   page.on("pageerror", (error) => page.faults.push(String(error)));
   page.on("console", (message) => {

@@ -25,6 +25,9 @@ export interface Cluster {
   stop(): Promise<void>;
 }
 
+/** What makes a server a node of a cluster. One that a test or a busy machine holds up for a while is not given up. */
+export declare const CLUSTERED: readonly string[];
+
 /** A server on 127.0.0.1 that takes connections. */
 export declare function startServer(options?: ServerOptions): Promise<Server>;
 

@@ -25,8 +25,7 @@ export async function startSentinel(master, name) {
 }
 
 export async function startCluster(masters = 3) {
-  const args = ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000"];
-  const nodes = await Promise.all(Array.from({ length: masters }, () => startServer({ args })));
+  const nodes = await Promise.all(Array.from({ length: masters }, () => startServer({ args: CLUSTERED })));
   const stop = async () => {
     await Promise.all(nodes.map((node) => node.stop()));
   };
@@ -40,6 +39,8 @@ export async function startCluster(masters = 3) {
   }
   return { nodes, stop };
 }
+
+export const CLUSTERED = ["--cluster-enabled", "yes", "--cluster-node-timeout", "60000"];
 
 const run = promisify(execFile);
 

@@ -161,6 +161,41 @@ fn the_typescript_docs_name_each_default() {
     documents("distributed.ts", "idleTtlMs", &format!("{} ({} hours)", grouped(shared().idle_ttl_ms, " "), hours()));
 }
 
+#[test]
+fn the_world_of_the_component_names_each_default() {
+    let wit = |file: &str| read(&format!("bindings/component/wit/{file}.wit"));
+    let says = |file: &str, said: &str| assert!(wit(file).contains(said), "{file}.wit does not say {said}");
+    for field in FIELDS {
+        says("types", &format!("/// | {} | {} |", field.name, in_wit(field)));
+        if let Some(synonym) = field.synonym {
+            says("types", &format!("`{synonym}` is {}", field.name));
+        }
+    }
+    let rows = wit("types").matches("  /// | ").count();
+    assert_eq!(rows, FIELDS.len() + 2, "types.wit: a row of each option, below the two of the head");
+    says("shared", &format!("/// | onStoreFailure | '{}' |", shared().on_store_failure.as_str()));
+    says("shared", &format!("/// | idleTtlMs | {} |", grouped(shared().idle_ttl_ms, " ")));
+    for name in SharedOptions::NAMES {
+        says("shared", &format!("/// | {name} | "));
+    }
+    says("shared", &format!("when nobody says: `{}`.", Keys::DEFAULT_PREFIX));
+    says("shared", &format!("when nobody says: {DEFAULT_TIMEOUT_MS}."));
+    says("local", &format!("a group holds {} unless told otherwise", CircuitBreakerGroup::DEFAULT_MAX_KEYS));
+}
+
+/// The default as the WIT writes it.
+fn in_wit(field: &Field) -> String {
+    match field.default {
+        FieldDefault::Word(word) => format!("'{word}'"),
+        FieldDefault::Number(number) if number >= 1000.0 => {
+            format!("{} {:03}", (number / 1000.0).trunc(), number % 1000.0)
+        }
+        FieldDefault::Number(number) => format!("{number}"),
+        FieldDefault::Times(1.0, other) => other.to_owned(),
+        FieldDefault::Times(factor, other) => format!("{factor} x {other}"),
+    }
+}
+
 /// What a shared circuit runs by when nobody says anything.
 fn shared() -> SharedOptions {
     SharedOptions::build(Naming::Camel, &[]).unwrap_or_else(|error| panic!("{error}")).1

@@ -171,7 +171,7 @@ describe("bodies", () => {
       const fetch = probing();
       server.answer = { body };
       await fetch(server.origin);
-      await vi.waitFor(() => expect(state(fetch)).toBe("closed"));
+      await vi.waitFor(() => expect(state(fetch)).toBe("closed"), 60_000);
     }
   });
 
@@ -197,8 +197,8 @@ describe("Retry-After", () => {
     await fetch(server.origin);
     const { state, remainingOpenMs } = fetch.for(server.origin).getSnapshot();
     expect(state).toBe("open");
-    // A date has whole seconds, and some time has gone by.
-    expect(remainingOpenMs).toBeGreaterThan(ms - (typeof header === "string" ? 1 : 3000));
+    // Until a date, some time has gone by: on a machine that is busy, quite some.
+    expect(remainingOpenMs).toBeGreaterThan(typeof header === "string" ? ms - 1 : ms / 2);
     expect(remainingOpenMs).toBeLessThanOrEqual(ms);
   });
 
@@ -263,6 +263,77 @@ describe("openJitter", () => {
   });
 });
 
+describe("shareTabs", () => {
+  const together = (options: GuardFetchOptions = {}) => guarded({ shareTabs: true, failureThreshold: 1, ...options });
+  const becomes = (fetch: ReturnType<typeof guarded>, expected: string) =>
+    vi.waitFor(() => expect(state(fetch)).toBe(expected), 10_000);
+  /** Whatever was said before is heard when this is. */
+  const post = async (fetch: ReturnType<typeof guarded>, ...words: unknown[]) => {
+    const channel = new BroadcastChannel("switchgear");
+    const last = `https://${crypto.randomUUID()}.example`;
+    for (const word of words) channel.postMessage(word);
+    channel.postMessage({ switchgear: 1, origin: last, at: now, openMs: 500 });
+    await vi.waitFor(() => expect(fetch.for(last).getState()).toBe("open"), 10_000);
+    channel.close();
+  };
+
+  test("a server that failed in one is spared by all, and one probe is enough for all", async () => {
+    const [one, two, alone] = [together(), together(), guarded()];
+    server.answer = { status: 500 };
+    await one(server.origin);
+    await becomes(two, "open");
+    await expect(two(server.origin)).rejects.toMatchObject({ retryAfterMs: 1000 });
+    expect(state(alone)).toBe("closed");
+    expect(server.requests).toBe(1);
+
+    now += 1000;
+    server.answer = { status: 200 };
+    await (await two(server.origin)).text();
+    await becomes(one, "closed");
+    expect(server.requests).toBe(2);
+  });
+
+  test("takes what is left of an opening, and nothing that is over or shorter than its own", async () => {
+    const fetch = together();
+    const word = { switchgear: 1, origin: server.origin };
+    await post(fetch, { ...word, at: now - 400, openMs: 1000 });
+    expect(fetch.for(server.origin).getSnapshot().remainingOpenMs).toBe(600);
+    await post(fetch, { ...word, at: now, openMs: 300 });
+    expect(fetch.for(server.origin).getSnapshot().remainingOpenMs).toBe(600);
+    await post(fetch, { ...word, at: now + 5_000_000, openMs: 900 });
+    expect(fetch.for(server.origin).getSnapshot().remainingOpenMs).toBe(900);
+    await post(fetch, { ...word, at: now - 1, openMs: null });
+    expect(state(fetch)).toBe("open");
+    await post(fetch, { ...word, at: now, openMs: null }, { ...word, at: now - 2000, openMs: 1000 });
+    expect(state(fetch)).toBe("closed");
+  });
+
+  test("leaves alone what this tab's operator has decided", async () => {
+    const fetch = together();
+    const word = { switchgear: 1, origin: server.origin, at: now };
+    fetch.for(server.origin).disable();
+    await post(fetch, { ...word, openMs: 1000 });
+    expect(fetch.for(server.origin).getSnapshot().mode).toBe("disabled");
+    fetch.for(server.origin).forceOpen();
+    await post(fetch, { ...word, openMs: null });
+    expect(fetch.for(server.origin).getSnapshot().mode).toBe("forced-open");
+  });
+
+  test("what is none of its words changes nothing", async () => {
+    const fetch = together();
+    const word = { switchgear: 1, origin: server.origin, at: now, openMs: 1000 };
+    const strange = [null, 7, "x", [], {}, { ...word, switchgear: 2 }, { ...word, origin: 3 }, { ...word, at: -1 }];
+    await post(fetch, ...strange, { ...word, at: "now" }, { ...word, openMs: 0.5 }, { ...word, openMs: Number.NaN });
+    expect(state(fetch)).toBe("closed");
+  });
+
+  test("says so where there is no BroadcastChannel", () => {
+    vi.stubGlobal("BroadcastChannel", undefined);
+    expect(() => together()).toThrow("`shareTabs` needs BroadcastChannel, which is not there");
+    vi.unstubAllGlobals();
+  });
+});
+
 describe("bounds and bad input", () => {
   test("keeps at most maxKeys circuits", async () => {
     const fetch = guarded({ maxKeys: 2 });
@@ -277,6 +348,7 @@ describe("bounds and bad input", () => {
     [{ openJitter: Number.NaN }, "`openJitter` must be a number from 0 to 1, got `NaN`"],
     [{ retryAfterMaxMs: 0 }, "`retryAfterMaxMs` must be an integer from 1 to 2147483647 (milliseconds), got `0`"],
     [{ respectRetryAfter: 1 }, "`respectRetryAfter` must be true or false, got `1`"],
+    [{ shareTabs: "yes" }, "`shareTabs` must be true or false, got `'yes'`"],
     [{ onUnavailable: "ignore" }, "`onUnavailable` must be 'throw' or 'pass', got `'ignore'`"],
     [{ fetch: "fetch" }, "`fetch` must be a function, got `'fetch'`"],
     [{ maxKeys: 0 }, "`maxKeys` must be an integer from 1 to 1000000, got `0`"],

@@ -17,7 +17,7 @@ const NAMES = ["billing", "GET /users/{id}", "}x", "a{b}c", "\u{1f4b3}", "{}", "
 /** Trips, refuses, probes, closes, and is controlled by hand; the clock stands where the test puts it. */
 async function live(connected: Connected, prefix: string, name: string): Promise<void> {
   const clock = new ManualClock(1_700_000_000_000);
-  const store = new RedisStore(connected.client, { prefix, clock: clock.read, timeoutMs: 5000 });
+  const store = new RedisStore(connected.client, { prefix, clock: clock.read, timeoutMs: 20_000 });
   const errors: unknown[] = [];
   store.on("storeError", ({ error }) => errors.push(error));
   const breaker = new DistributedCircuitBreaker(name, store, { failureThreshold: 2, openDurationMs: 1000 });

@@ -99,7 +99,7 @@ describe("a connected client", () => {
   const here = place();
 
   test("answers after its store was closed", async () => {
-    const store = new RedisStore(here.redis);
+    const store = new RedisStore(here.redis, { timeoutMs: 20_000 });
     expect(await new DistributedCircuitBreaker("closing", store).execute(async () => "ok")).toBe("ok");
     await store.close();
     expect(await here.redis.ping()).toBe("PONG");

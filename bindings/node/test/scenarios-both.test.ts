@@ -28,7 +28,7 @@ describe("a shared breaker", () => {
 
   test.each(SCENARIOS)("%s", async (title, run) => {
     const clock = new ManualClock(1_700_000_000_000);
-    const store = new RedisStore(redis, { clock: clock.read, timeoutMs: 5000 });
+    const store = new RedisStore(redis, { clock: clock.read, timeoutMs: 20_000 });
     let made = 0;
     await run({
       clock,

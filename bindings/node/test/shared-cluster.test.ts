@@ -3,7 +3,7 @@ import { Redis, Cluster as RedisCluster } from "ioredis";
 import { createCluster } from "redis";
 import { DistributedCircuitBreaker, type RedisCommands, RedisStore } from "switchgear/redis";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Cluster, type Server, startCluster, startServer } from "../../../tests/support/servers.mjs";
+import { CLUSTERED, type Cluster, type Server, startCluster, startServer } from "../../../tests/support/servers.mjs";
 import { quiet } from "./support/stores";
 import { Deferred, ManualClock } from "./support/time";
 
@@ -140,7 +140,7 @@ describe("scenario 52", () => {
 
   // The last test: it kills a node.
   test("the replica of a killed primary goes on with the circuit, and the outcome counts once", async () => {
-    const replica = await startServer({ args: ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000"] });
+    const replica = await startServer({ args: CLUSTERED });
     const admin = quiet(new Redis(replica.port));
     const client = quiet(new RedisCluster(nodes()));
     const breaker = breakerThrough(client, "survivor");

@@ -9,6 +9,7 @@ import { Members } from "./members";
 import { type NativeConfig, native } from "./native";
 import { retryAfterOf } from "./retry-after";
 import { spread } from "./spread";
+import { shareTabs } from "./tabs";
 import type { CircuitBreakerPolicy, Events, Permit } from "./types";
 import { warn } from "./warn";
 
@@ -40,6 +41,12 @@ export interface GuardFetchOptions
    * @defaultValue `0.2`
    */
   openJitter?: number | undefined;
+  /**
+   * Whether the tabs and workers of this page's origin tell each other over a `BroadcastChannel` what opens and closes: then a
+   * server that failed in one is spared by all, and one probe is enough for all. Each has circuits of its own all the same.
+   * @defaultValue `false`
+   */
+  shareTabs?: boolean | undefined;
   /**
    * Where WebAssembly may not run, as under a Content-Security-Policy without `'wasm-unsafe-eval'`: `throw` an error that says
    * so, or `pass` every request on unguarded, with one warning.
@@ -111,7 +118,15 @@ export function guardFetch(options: GuardFetchOptions = {}): GuardedFetch {
   });
 }
 
-const OPTIONS = ["maxKeys", "respectRetryAfter", "retryAfterMaxMs", "openJitter", "onUnavailable", "fetch"];
+const OPTIONS = [
+  "maxKeys",
+  "respectRetryAfter",
+  "retryAfterMaxMs",
+  "openJitter",
+  "shareTabs",
+  "onUnavailable",
+  "fetch",
+];
 /** Options of a breaker that say something about a function's call or result; here that is HTTP's business. */
 const FOREIGN = ["isFailure", "isFailureResult", "slowCallMs", "timeoutMs"];
 
@@ -142,6 +157,7 @@ class Origins {
     this.members = new Members(extra.maxKeys, breaker, leaveGroup);
     // Found out now, not at the first request.
     breaker("https://origin");
+    if (given("shareTabs", false, checkedBoolean)) shareTabs(this.events, (origin) => this.for(origin), options.clock);
   }
 
   for(origin: string): CircuitBreaker {

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support.async_world import AsyncWorld, answer, snapshot_of
 from support.clock import ManualClock
-from support.stores import Answering, name
+from support.stores import PATIENT, Answering, name
 from support.world import AnyBreaker, World, guarded, refusal_of, refusal_of_async, succeed
 from switchgear import CircuitBreaker, CircuitOpenError, StoreUnavailableError
 from switchgear.redis import DistributedCircuitBreaker, RedisStore
@@ -156,7 +156,8 @@ def test_the_refusal_of_another_circuit_counts() -> None:
 def test_a_store_that_fails_within_a_call_of_the_circuit_is_no_failure_of_the_dependency() -> None:
     circuit = name()
     outer = CircuitBreaker(circuit, failure_threshold=1)
-    inner = DistributedCircuitBreaker(circuit, RedisStore(Answering(ConnectionError("no route"))))
+    store = RedisStore(Answering(ConnectionError("no route")), timeout_ms=PATIENT)
+    inner = DistributedCircuitBreaker(circuit, store)
     with pytest.raises(StoreUnavailableError):
         outer.execute(lambda: inner.execute(succeed))
     assert outer.get_state() == "closed"

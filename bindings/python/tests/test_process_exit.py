@@ -62,7 +62,7 @@ def body():
     class Slow:
         def command(self, args, key):
             return slowly([None] * 5)
-    breaker = DistributedCircuitBreaker("c", RedisStore(Slow(), timeout_ms=1000), on_store_failure="fail-open")
+    breaker = DistributedCircuitBreaker("c", RedisStore(Slow(), timeout_ms=60_000), on_store_failure="fail-open")
     while True:
         with breaker:
             pass

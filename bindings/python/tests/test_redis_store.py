@@ -279,7 +279,8 @@ class Own:
     def command(self, args, key):
         return [None] * 5
 
-print(switchgear.redis.DistributedCircuitBreaker("b", switchgear.redis.RedisStore(Own())).execute(lambda: "ok"))
+store = switchgear.redis.RedisStore(Own(), timeout_ms=60_000)
+print(switchgear.redis.DistributedCircuitBreaker("b", store).execute(lambda: "ok"))
 """
 
 

@@ -120,7 +120,7 @@ def guide() -> str:
 
 
 def test_a_task_waits_exactly_what_the_refusal_says_and_one_that_retries_failures_stops_at_it(guide: str) -> None:
-    tasks = guide.replace(POLICY, 'failure_threshold=3, trip_on="consecutive", open_duration_ms=1_500')
+    tasks = guide.replace(POLICY, 'failure_threshold=3, trip_on="consecutive", open_duration_ms=5_000')
     with shop(tasks, children=1, calls_of_the_parent=2, status=503) as it:
         assert it.note() | {"pid": 0} == {"pid": 0, "what": "parent", "said": ["HTTP 503"] * 2, "state": "closed"}
         assert it.note()["what"] == "ready"
@@ -139,7 +139,7 @@ def test_a_task_waits_exactly_what_the_refusal_says_and_one_that_retries_failure
         retry = it.note()
         assert retry["what"] == "retry"
         assert retry["countdown"] == retry["retry_after"]
-        assert 0 < retry["retry_after"] <= 1.5
+        assert 0 < retry["retry_after"] <= 5
         assert retry["pid"] != it.process.pid
         assert it.redis.llen("notes") == 0
 
@@ -148,12 +148,12 @@ def test_a_task_waits_exactly_what_the_refusal_says_and_one_that_retries_failure
     assert refusal.circuit == "billing"
     assert refusal.state == "open"
     assert refusal.retry_after_ms is not None
-    assert 0 < refusal.retry_after_ms <= 1_500
+    assert 0 < refusal.retry_after_ms <= 5_000
     assert refusal.last_failure == "HTTP 503"
 
 
 def test_the_children_share_a_circuit_and_its_probe_whose_parent_used_it_before(guide: str) -> None:
-    policy = "failure_threshold=3, open_duration_ms=700, probe_timeout_ms=3_000"
+    policy = "failure_threshold=3, open_duration_ms=700, probe_timeout_ms=6_000"
     tasks = SHARED_IMPORTS + guide.replace(LOCAL, SHARED).replace(POLICY, policy)
     with shop(tasks, children=4, calls_of_the_parent=1, status=200) as it:
         said = "charged of-the-parent, HTTP 200"
@@ -163,7 +163,7 @@ def test_the_children_share_a_circuit_and_its_probe_whose_parent_used_it_before(
         # Somebody else of the fleet trips it; then every child refuses, and each task waits as it is told.
         store = RedisStore(it.redis, timeout_ms=10_000)
         operator = DistributedCircuitBreaker(
-            "billing", store, failure_threshold=3, open_duration_ms=700, probe_timeout_ms=3_000
+            "billing", store, failure_threshold=3, open_duration_ms=700, probe_timeout_ms=6_000
         )
         it.web.answering.clear()
         operator.trip()
@@ -184,7 +184,7 @@ def test_the_children_share_a_circuit_and_its_probe_whose_parent_used_it_before(
             assert retry["what"] == "retry"
             assert retry["countdown"] == retry["retry_after"]
             # Rounded: each process reads the clock for itself.
-            assert 0 <= round(retry["retry_after"], 1) <= (0.7 if retry["state"] == "open" else 3)
+            assert 0 <= round(retry["retry_after"], 1) <= (0.7 if retry["state"] == "open" else 6)
 
 
 @contextmanager

@@ -108,8 +108,16 @@ def test_scenario_26_the_callers_own_deadline_does_not_count(new_async_world: Ne
     async def main() -> None:
         async with new_async_world() as world:
             breaker = world.breaker(timeout_ms=60_000)
+            begun = asyncio.Event()
+
+            async def hang() -> None:
+                begun.set()
+                await asyncio.Event().wait()
+
+            call = asyncio.create_task(breaker.execute_async(hang))
+            await begun.wait()
             with pytest.raises(asyncio.TimeoutError):
-                await asyncio.wait_for(breaker.execute_async(asyncio.Event().wait), timeout=0.02)
+                await asyncio.wait_for(call, timeout=0.02)
             assert (await snapshot_of(breaker)).failures_in_window == 0
 
     asyncio.run(main())

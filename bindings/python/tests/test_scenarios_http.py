@@ -10,7 +10,7 @@ from urllib.request import urlopen
 import httpx
 import pytest
 import requests
-from support.upstream import Upstream, free_port, upstream
+from support.upstream import Upstream, closed_port, upstream
 from switchgear import CircuitBreaker, CircuitBreakerGroup
 from switchgear.httpx import AsyncBreakerTransport, BreakerTransport
 from switchgear.requests import BreakerAdapter
@@ -27,7 +27,7 @@ def server() -> Iterator[Upstream]:
 
 def by_httpx(group: CircuitBreakerGroup) -> Get:
     def get(url: str) -> int:
-        with httpx.Client(transport=BreakerTransport(group=group)) as client:
+        with httpx.Client(transport=BreakerTransport(group=group), timeout=60) as client:
             return client.get(url).status_code
 
     return get
@@ -35,7 +35,7 @@ def by_httpx(group: CircuitBreakerGroup) -> Get:
 
 def by_async_httpx(group: CircuitBreakerGroup) -> Get:
     async def get(url: str) -> int:
-        async with httpx.AsyncClient(transport=AsyncBreakerTransport(group=group)) as client:
+        async with httpx.AsyncClient(transport=AsyncBreakerTransport(group=group), timeout=60) as client:
             return (await client.get(url)).status_code
 
     return lambda url: asyncio.run(get(url))
@@ -64,7 +64,7 @@ def test_scenario_35_503_counts_404_does_not_a_malformed_url_does_not(
     assert get(server.url("status/503")) == 503
     assert breaker.get_snapshot().failures_in_window == 1
     # Nobody listens there: that host's own circuit counts it.
-    nobody = f"http://127.0.0.1:{free_port()}"
+    nobody = f"http://127.0.0.1:{closed_port()}"
     with pytest.raises((httpx.ConnectError, requests.ConnectionError)):
         get(nobody)
     assert group.for_key(nobody).get_snapshot().failures_in_window == 1
@@ -95,5 +95,5 @@ def test_scenario_35_by_hand_with_what_python_brings(server: Upstream) -> None:
     assert breaker.get_snapshot().failures_in_window == 0
     assert status_of(server.url("status/503")) == 503
     with pytest.raises(URLError):
-        get(f"http://127.0.0.1:{free_port()}")
+        get(f"http://127.0.0.1:{closed_port()}")
     assert breaker.get_snapshot().failures_in_window == 2

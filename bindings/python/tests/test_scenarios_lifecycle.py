@@ -232,7 +232,7 @@ def test_scenario_41_a_refusal_nobody_catches_ends_the_program_with_its_text() -
 @pytest.mark.parametrize("surface", ["execute", "decorator", "with", "generator", "fallback", "is_failure_result"])
 def test_scenario_42_eight_threads_are_in_the_call_at_the_same_time(surface: str) -> None:
     # All of them meet inside: were a lock held across the call, they would wait until the barrier breaks.
-    together = threading.Barrier(8, timeout=30)
+    together = threading.Barrier(8, timeout=60)
 
     def meet(_: object = None) -> bool:
         together.wait()

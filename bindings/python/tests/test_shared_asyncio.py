@@ -26,6 +26,7 @@ from support.stores import (
     heard,
     name,
     reason_async,
+    set_deadline,
     texts,
 )
 from switchgear import (
@@ -445,19 +446,18 @@ def test_a_deadline_that_the_client_eats_is_one_all_the_same(redis_server: Serve
 def test_closing_a_store_waits_until_nothing_is_left_to_tell() -> None:
     async def test(here: Place) -> None:
         breaker = await here.half_open()
-        store = here.store(timeout_ms=50)
-        hasty = here.breaker(store, breaker.name)
+        store = here.store()
         inside = asyncio.Event()
 
         async def body() -> None:
             inside.set()
             await hang()
 
-        await hasty.get_state()
         patient = here.breaker(circuit=breaker.name)
         task = asyncio.create_task(here.breaker(store, breaker.name).execute(body))
         await inside.wait()
         server.pause()
+        set_deadline(store, 50)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -611,8 +611,16 @@ def test_a_timeout_counts_and_a_cancellation_that_meets_it_does_not(redis_server
             await patient.guard(timeout_ms=20)(hang)()
         assert await patient.get_state() == "open"
         other = here.breaker(failure_threshold=1, timeout_ms=PATIENT)
+        begun = asyncio.Event()
+
+        async def body() -> None:
+            begun.set()
+            await hang()
+
+        call = asyncio.create_task(other.execute(body))
+        await begun.wait()
         with pytest.raises(asyncio.TimeoutError):
-            await asyncio.wait_for(other.execute(hang), 0.05)
+            await asyncio.wait_for(call, 0.05)
         assert await other.get_state() == "closed"
 
     at(redis_server, test)
@@ -753,7 +761,7 @@ def test_a_group_hears_its_breakers(redis_server: Server) -> None:
 def test_what_cannot_be_asked_is_refused_or_goes_ahead_as_told() -> None:
     async def main() -> None:
         gone = AsyncAnswering(ConnectionError("redis://u:s3cret@h is gone"))
-        store = RedisStore(gone)
+        store = RedisStore(gone, timeout_ms=PATIENT)
         events = heard(store)
         closed = DistributedCircuitBreaker("b", store)
         with pytest.raises(StoreUnavailableError) as caught:
@@ -777,7 +785,7 @@ def test_what_cannot_be_asked_is_refused_or_goes_ahead_as_told() -> None:
 @pytest.mark.parametrize("reply", ["OK", None, [1], {}, [""] * 10], ids=str)
 def test_a_reply_that_none_of_our_commands_gets_is_no_answer(reply: object) -> None:
     async def main() -> None:
-        breaker = DistributedCircuitBreaker("odd", RedisStore(AsyncAnswering(reply)))
+        breaker = DistributedCircuitBreaker("odd", RedisStore(AsyncAnswering(reply), timeout_ms=PATIENT))
         assert await reason_async(breaker.execute(ok)) == "the reply is none that a command of ours gets"
         assert await breaker.record_failure() == "stale"
 
@@ -817,21 +825,13 @@ OPTIONS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("options", OPTIONS)
 def test_a_store_that_hangs_keeps_nobody_waiting_and_the_event_loop_ticks(options: str) -> None:
     async def test(here: Place) -> None:
-        ticks = 0
-
-        async def tick() -> None:
-            nonlocal ticks
-            while True:
-                ticks += 1
-                await asyncio.sleep(0.001)
-
         store = here.store(timeout_ms=60)
         events = heard(store)
         circuit = name()
         closed = here.breaker(store, circuit)
         opened = here.breaker(store, on_store_failure="fail-open")
-        assert await here.breaker(circuit=circuit).execute(ok) == "ok"
-        ticking = asyncio.create_task(tick())
+        patient = here.breaker(circuit=circuit)
+        assert await patient.execute(ok) == "ok"
         server.pause()
         try:
             for _ in range(2):
@@ -843,13 +843,16 @@ def test_a_store_that_hangs_keeps_nobody_waiting_and_the_event_loop_ticks(option
             assert reasons == ["no answer within 60 ms"] * 20
             assert await closed.record_failure() == "stale"
             assert await closed.release() == "stale"
+            # Were the event loop held up, nobody would let the server go on.
+            waiting = asyncio.create_task(patient.execute(ok))
+            for _ in range(10):
+                await asyncio.sleep(0.001)
+            assert not waiting.done()
         finally:
             server.resume()
-        assert ticks > 10
-        ticking.cancel()
+        assert await waiting == "ok"
         assert texts(events) == ["no answer within 60 ms"] * 28
         # No reply of then is taken for one of now.
-        patient = here.breaker(circuit=circuit)
         for _ in range(20):
             assert await patient.get_state() == "closed"
         await store.close()

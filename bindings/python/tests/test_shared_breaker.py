@@ -450,11 +450,13 @@ import redis.asyncio
 import switchgear.redis.asyncio
 import valkey
 from support.clock import ManualClock
+from support.stores import PATIENT, set_deadline
 from switchgear.redis import DistributedCircuitBreaker, RedisStore
 
 clock = ManualClock()
 client = redis.Redis(port=int(sys.argv[1]))
-breaker = DistributedCircuitBreaker(sys.argv[2], RedisStore(client, clock=clock, timeout_ms=500), open_duration_ms=10)
+store = RedisStore(client, clock=clock, timeout_ms=PATIENT)
+breaker = DistributedCircuitBreaker(sys.argv[2], store, open_duration_ms=10)
 breaker.trip()
 clock.now += 10
 
@@ -471,6 +473,7 @@ class Late:
         # No connection, and no thread to make one.
         client.connection_pool.disconnect()
         breaker._circuit._line._of_process.carriers.end()
+        set_deadline(store, 500)
         try:
             breaker.get_state()
         except Exception as error:
@@ -667,7 +670,7 @@ def test_an_option_that_is_not_valid_is_told_before_anything_is_sent(policy: dic
 
 def test_fail_closed_refuses_and_fail_open_lets_through_what_cannot_be_asked() -> None:
     gone = Answering(ConnectionError("gone"))
-    closed = DistributedCircuitBreaker("b", RedisStore(gone))
+    closed = DistributedCircuitBreaker("b", RedisStore(gone, timeout_ms=PATIENT))
     told: list[str] = []
     closed.on("refused", lambda e: told.append(type(e.error).__name__))
     with pytest.raises(StoreUnavailableError) as caught:
@@ -691,7 +694,9 @@ def test_fail_closed_refuses_and_fail_open_lets_through_what_cannot_be_asked() -
     for untold in (closed.record_success, closed.record_failure, closed.release):
         assert untold() == "stale"
 
-    opened = DistributedCircuitBreaker("b", RedisStore(gone), on_store_failure="fail-open", failure_threshold=1)
+    opened = DistributedCircuitBreaker(
+        "b", RedisStore(gone, timeout_ms=PATIENT), on_store_failure="fail-open", failure_threshold=1
+    )
     assert opened.execute(ok) == "ok"
     failed(opened)
     failed(opened)

@@ -111,8 +111,9 @@ def test_scenario_52_a_slot_on_the_move_is_asked_where_its_keys_are(
     cluster: Cluster, client: redis.RedisCluster
 ) -> None:
     clock = ManualClock()
-    breaker = breaker_through(client, name(), clock)
-    events = heard(RedisStore(client))
+    store = RedisStore(client, clock=clock, timeout_ms=PATIENT)
+    events = heard(store)
+    breaker = DistributedCircuitBreaker(name(), store, open_duration_ms=1000)
     # A probe under way: the circuit has a hash and a set of probes, which arrive one after the other.
     breaker.trip()
     clock.now += 1000

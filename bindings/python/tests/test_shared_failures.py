@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from typing import Any
 
@@ -15,7 +15,7 @@ import redis.retry
 import valkey
 from support.clock import ManualClock
 from support.servers import Server, start_server
-from support.stores import PATIENT, Answering, Tapped, heard, name, reason, texts
+from support.stores import PATIENT, Answering, Tapped, heard, name, reason, set_deadline, texts
 from switchgear import CircuitOpenError, StoreUnavailableError
 from switchgear.redis import DistributedCircuitBreaker, RedisStore
 
@@ -124,12 +124,15 @@ def test_a_server_that_never_answers_disables_no_store_for_ever(monkeypatch: pyt
         port = hole.getsockname()[1]
         client = stack.enter_context(redis.Redis(**endless(port=port)))
         breaker = DistributedCircuitBreaker(name(), RedisStore(client, timeout_ms=20))
-        for _ in range(20):
+        hole.setblocking(False)
+        taken = 0
+        # Until all its threads wait for a greeting, and go on to: these connections stay open.
+        while taken < 8:
             assert reason(lambda: breaker.execute(ok)) == "no answer within 20 ms"
-        # All its threads wait for a greeting, and go on to: these connections stay open.
-        for _ in range(8):
-            taken, _ = hole.accept()
-            stack.callback(taken.close)
+            with suppress(BlockingIOError):
+                while True:
+                    stack.callback(hole.accept()[0].close)
+                    taken += 1
         hole.close()
         stack.enter_context(start_server(port=port))
         while True:
@@ -142,33 +145,32 @@ def test_a_server_that_never_answers_disables_no_store_for_ever(monkeypatch: pyt
 
 def test_a_store_that_hangs_while_settling_hides_neither_value_nor_error(server: Server) -> None:
     with redis.Redis(**endless(port=server.port)) as client:
-        store = RedisStore(client, timeout_ms=100)
-        patient = RedisStore(client, timeout_ms=PATIENT)
+        store = RedisStore(client, timeout_ms=PATIENT)
         events = heard(store)
-        circuit = name()
-        DistributedCircuitBreaker(circuit, patient, trip_on="consecutive").get_state()
-        breaker = DistributedCircuitBreaker(circuit, store, trip_on="consecutive")
+        breaker = DistributedCircuitBreaker(name(), store, trip_on="consecutive")
         permit = breaker.acquire()
 
         def hang(error: Exception | None = None) -> str:
             server.pause()
+            set_deadline(store, 100)
             if error is not None:
                 raise error
             return "ok"
 
+        def resume() -> None:
+            server.resume()
+            set_deadline(store, PATIENT)
+
         assert breaker.execute(hang) == "ok"
-        server.resume()
-        DistributedCircuitBreaker(circuit, patient).get_state()
+        resume()
         boom = BoomError()
         with pytest.raises(BoomError) as caught:
             breaker.execute(lambda: hang(boom))
-        server.resume()
+        resume()
         assert caught.value is boom
-        DistributedCircuitBreaker(circuit, patient).get_state()
         with breaker:
-            server.pause()
-        server.resume()
-        DistributedCircuitBreaker(circuit, patient).get_state()
+            hang()
+        resume()
         assert permit.record_failure() == "applied"
         assert texts(events) == ["no answer within 100 ms"] * 3
 
@@ -274,7 +276,7 @@ def test_a_wrong_password_is_told_and_appears_nowhere(library: Any) -> None:
 
 def test_the_text_of_a_client_that_names_a_url_loses_its_user_part() -> None:
     text = "connecting to rediss://app:p@ss/w0rd@cache.internal:6380 failed, tried redis://:x@other:1"
-    breaker = DistributedCircuitBreaker("b", RedisStore(Answering(OSError(text))))
+    breaker = DistributedCircuitBreaker("b", RedisStore(Answering(OSError(text)), timeout_ms=PATIENT))
     assert reason(lambda: breaker.execute(ok)) == (
         "connecting to rediss://***@cache.internal:6380 failed, tried redis://***@other:1"
     )
@@ -318,7 +320,7 @@ def test_a_read_only_replica_admits_while_closed_takes_no_outcome_and_hides_none
     ids=str,
 )
 def test_a_reply_that_none_of_our_commands_gets_is_no_answer(reply: object) -> None:
-    breaker = DistributedCircuitBreaker("odd", RedisStore(Answering(reply)))
+    breaker = DistributedCircuitBreaker("odd", RedisStore(Answering(reply), timeout_ms=PATIENT))
     assert reason(lambda: breaker.execute(ok)) == "the reply is none that a command of ours gets"
     assert reason(breaker.get_snapshot) == "the reply is none that a command of ours gets"
     assert breaker.record_failure() == "stale"
@@ -346,7 +348,7 @@ class HostileError(Exception):
     ids=["words", "speechless", "hostile", "code"],
 )
 def test_a_client_that_raises_is_survived(error: Exception, text: str) -> None:
-    store = RedisStore(Answering(error))
+    store = RedisStore(Answering(error), timeout_ms=PATIENT)
     events = heard(store)
     breaker = DistributedCircuitBreaker("c", store)
     assert reason(lambda: breaker.execute(ok)) == text
@@ -366,48 +368,40 @@ def test_a_pool_without_a_free_connection_is_waited_for_no_longer_than_the_deadl
         assert breaker.execute(ok) == "ok"
 
 
-def test_a_reply_in_pieces_is_waited_for_no_longer_than_the_deadline() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        answered = threading.Event()
-
-        def serve() -> None:
-            taken, _ = listener.accept()
-            with taken:
-                # What a client says first, whatever it is.
-                while b"HMGET" not in (said := taken.recv(65536)):
-                    taken.sendall(b"+OK\r\n" * said.count(b"*"))
-                taken.sendall(b"*5\r\n$4\r\nop")
-                answered.wait()
-
-        thread = threading.Thread(target=serve, daemon=True)
-        thread.start()
-        with redis.Redis(**endless(port=listener.getsockname()[1], protocol=2)) as client:
-            breaker = DistributedCircuitBreaker(name(), RedisStore(client, timeout_ms=200))
-            assert reason(lambda: breaker.execute(ok)) == "no answer within 200 ms"
-        answered.set()
-        thread.join()
+def in_pieces(taken: socket.socket, stop: threading.Event) -> None:
+    """Begins a reply, and goes on only when the test is over."""
+    taken.sendall(b"*5\r\n$4\r\nop")
+    stop.wait()
 
 
-def test_a_reply_that_drips_is_waited_for_no_longer_than_the_deadline() -> None:
+def dripping(taken: socket.socket, stop: threading.Event) -> None:
+    """Each piece in time, all of them together never: whoever waits for the last one hangs."""
+    with suppress(OSError):
+        taken.sendall(b"*5\r\n$1000000\r\n")
+        while not stop.wait(0.05):
+            taken.sendall(b"x")
+
+
+@pytest.mark.parametrize("answer", [in_pieces, dripping])
+def test_a_reply_that_does_not_end_is_waited_for_no_longer_than_the_deadline(
+    answer: Callable[[socket.socket, threading.Event], None],
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener, ExitStack() as stack:
-        dripping = threading.Event()
+        late = threading.Event()
         stop = threading.Event()
+        stack.callback(stop.set)
 
         def serve(taken: socket.socket) -> None:
-            with taken:
+            with taken, suppress(OSError):
                 while said := taken.recv(65536):
+                    # What a client says first, whatever it is.
                     if b"HMGET" not in said:
                         taken.sendall(b"+OK\r\n" * said.count(b"*"))
-                        continue
-                    if not dripping.is_set():
+                    elif not late.is_set():
                         taken.sendall(b"*5\r\n" + b"$-1\r\n" * 5)
-                        continue
-                    # Each piece in time, all of them together never: whoever waits for the last one hangs.
-                    with suppress(OSError):
-                        taken.sendall(b"*5\r\n$1000000\r\n")
-                        while not stop.wait(0.05):
-                            taken.sendall(b"x")
-                    return
+                    else:
+                        answer(taken, stop)
+                        return
 
         def accept() -> None:
             with suppress(OSError):
@@ -417,11 +411,13 @@ def test_a_reply_that_drips_is_waited_for_no_longer_than_the_deadline() -> None:
 
         threading.Thread(target=accept, daemon=True).start()
         client = stack.enter_context(redis.Redis(**endless(port=listener.getsockname()[1], protocol=2)))
-        assert DistributedCircuitBreaker(name(), RedisStore(client, timeout_ms=PATIENT)).can_execute()
-        dripping.set()
-        breaker = DistributedCircuitBreaker(name(), RedisStore(client, timeout_ms=120))
+        store = RedisStore(client, timeout_ms=PATIENT)
+        breaker = DistributedCircuitBreaker(name(), store)
+        # It has a connection from here on.
+        assert breaker.can_execute()
+        late.set()
+        set_deadline(store, 120)
         assert reason(lambda: breaker.execute(ok)) == "no answer within 120 ms"
-        stop.set()
 
 
 def test_after_a_refusal_nothing_is_left_that_holds_the_process(server: Server) -> None:

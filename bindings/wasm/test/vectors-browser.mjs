@@ -27,7 +27,7 @@ async function runInPage(vectors) {
   const browser = await startBrowser();
   try {
     const page = await openPage(browser, site.origin);
-    const results = page.waitForFunction(() => window.results, null, { timeout: 60_000 });
+    const results = page.waitForFunction(() => window.results);
     const fault = page.waitForEvent("pageerror", { timeout: 0 }).then((error) => Promise.reject(error));
     return await (await Promise.race([results, fault])).jsonValue();
   } finally {

@@ -43,7 +43,14 @@ class Carriers:
         thread. What has not begun by then is never done: `late` then gets `OverdueError`.
         """
         job = _Job(do)
-        self._add(job)
+        try:
+            self._add(job)
+        except BaseException:
+            if not job.void():
+                # Interrupted, and a thread is at it already.
+                over(True)
+                job.abandon(late)
+            raise
         interrupted = True
         try:
             in_time = job.wait(deadline)
@@ -68,7 +75,11 @@ class Carriers:
         """
         job = _Job(do, void_at=time.monotonic() + PATIENCE_SECONDS)
         job.abandon(_forget, begun_only=True)
-        self._add(job, starts=starts)
+        try:
+            self._add(job, starts=starts)
+        except BaseException:
+            job.void()
+            raise
 
     def ready(self) -> None:
         """Sees to it that there is a thread for what the garbage collector posts."""
@@ -82,14 +93,10 @@ class Carriers:
 
     def _add(self, job: _Job[_T], *, starts: bool = True) -> None:
         self._jobs.put(job)  # type: ignore[arg-type]  # a queue of whatever is to be done
-        try:
-            with self._lock:
-                self._unclaimed += 1
-                if starts:
-                    self._staff()
-        except BaseException:
-            job.void()
-            raise
+        with self._lock:
+            self._unclaimed += 1
+            if starts:
+                self._staff()
 
     def _staff(self) -> None:
         """Sees to it that there are threads enough for what is waiting; called with the lock."""
@@ -107,9 +114,10 @@ class Carriers:
                 # It would wait for ever for a thread that cannot begin.
                 raise RuntimeError("no thread can be started, the interpreter ends")
             worker.start()
-        except BaseException:
+        except BaseException as error:
             self._working.discard(worker)
-            if not self._working:
+            # Those that there are can do it. An interrupt that comes meanwhile is the caller's.
+            if not self._working or not isinstance(error, RuntimeError):
                 raise
 
     def _write_one_off(self) -> bool:
@@ -235,9 +243,9 @@ class _Job(Generic[_T]):
         elif not self._finish.acquire(blocking=False):
             self._tell(late)
 
-    def void(self) -> None:
-        """Nobody will do it."""
-        self._begin.acquire(blocking=False)
+    def void(self) -> bool:
+        """Sees to it that nobody will do it; not, if somebody has begun."""
+        return self._begin.acquire(blocking=False)
 
     def _tell(self, late: Late[_T]) -> None:
         try:

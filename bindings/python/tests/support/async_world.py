@@ -13,6 +13,7 @@ from uuid import uuid4
 from redis.asyncio import Redis
 from support.clock import ManualClock
 from support.servers import Server
+from support.stores import PATIENT
 from switchgear import CircuitBreaker, Snapshot
 from switchgear.redis.asyncio import DistributedCircuitBreaker, RedisStore
 
@@ -47,7 +48,7 @@ async def shared_async_world(server: Server) -> AsyncIterator[AsyncWorld]:
     names = (f"{uuid4()}-{number}" for number in count())
     client = Redis(port=server.port)
     try:
-        store = RedisStore(client, clock=clock, timeout_ms=5000)
+        store = RedisStore(client, clock=clock, timeout_ms=PATIENT)
         yield AsyncWorld(clock, lambda **policy: DistributedCircuitBreaker(next(names), store, **policy))
     finally:
         await client.aclose()

@@ -139,8 +139,8 @@ def wait_until(is_so: Callable[[], bool], seconds: float = 60) -> None:
         time.sleep(0.01)
 
 
-#: What makes a server a node of a cluster.
-CLUSTERED = ("--cluster-enabled", "yes", "--cluster-node-timeout", "2000")
+#: What makes a server a node of a cluster. One that a test or a busy machine holds up for a while is not given up.
+CLUSTERED = ("--cluster-enabled", "yes", "--cluster-node-timeout", "60000")
 
 _READY = re.compile(r"Ready to accept connections|Sentinel ID is")
 _TAKEN = "Address already in use"

@@ -104,6 +104,17 @@ def texts(events: list[StoreEvent]) -> list[str]:
     return [str(event.error) for event in events]
 
 
+def set_deadline(store: Any, timeout_ms: int) -> None:
+    """Has a store wait so long from now on.
+
+    A machine that is busy takes its time: what leads to the one thing that is to be late must not be late itself.
+    """
+    link = store.link
+    link.line._seconds = timeout_ms / 1000
+    # What errors say; a link is frozen.
+    object.__setattr__(link, "timeout_ms", timeout_ms)
+
+
 def reason(call: Callable[[], object]) -> str | None:
     """Why a call is told that the store is unavailable."""
     try:

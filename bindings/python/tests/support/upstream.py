@@ -49,12 +49,13 @@ def upstream() -> Iterator[Upstream]:
             thread.join()
 
 
-def free_port() -> int:
-    """A port at which nobody listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+def closed_port() -> int:
+    """A port at which nobody listens, and nobody can: it is taken as long as this process lives."""
+    probe = socket.socket()
+    probe.bind(("127.0.0.1", 0))
+    port: int = probe.getsockname()[1]
+    probe.detach()
+    return port
 
 
 class _Handler(BaseHTTPRequestHandler):

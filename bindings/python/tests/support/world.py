@@ -12,6 +12,7 @@ from uuid import uuid4
 from redis import Redis
 from support.clock import ManualClock
 from support.servers import Server
+from support.stores import PATIENT
 from switchgear import CircuitBreaker, CircuitOpenError, StateChange
 from switchgear._types import Listening
 from switchgear.redis import DistributedCircuitBreaker, RedisStore
@@ -67,7 +68,7 @@ def shared_world(server: Server) -> Iterator[World]:
     with ExitStack() as stack:
         client = Redis(port=server.port)
         stack.callback(client.close)
-        store = RedisStore(client, clock=clock, timeout_ms=5000)
+        store = RedisStore(client, clock=clock, timeout_ms=PATIENT)
         yield World(clock, lambda **policy: DistributedCircuitBreaker(next(names), store, **policy), is_shared=True)
 
 
