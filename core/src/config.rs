@@ -11,6 +11,7 @@ pub use self::check::{Naming, Value};
 pub use self::table::{FIELDS, Field, FieldDefault, HostOption, Kind};
 
 use crate::error::ConfigError;
+use crate::quorum::Quorum;
 
 /// What makes a closed circuit trip.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -185,14 +186,19 @@ impl Config {
         self.window_ms.max(open).max(self.probe_timeout_ms)
     }
 
+    /// The configuration as [`wire_with`](Self::wire_with) renders it, for a quorum of one.
+    pub(crate) fn wire(&self, idle_ttl_ms: u64) -> String {
+        self.wire_with(idle_ttl_ms, Quorum::ONE)
+    }
+
     /// The configuration as the one argument that the Lua scripts take (DESIGN section 4): each number in the shortest
     /// text that reads back as the same double.
-    pub(crate) fn wire(&self, idle_ttl_ms: u64) -> String {
+    pub(crate) fn wire_with(&self, idle_ttl_ms: u64, quorum: Quorum) -> String {
         let mut text = String::new();
         // Writing into a String cannot fail.
         let _ = write!(
             text,
-            "{} {} {} {} {} {} {} {} {} {} {} {}",
+            "{} {} {} {} {} {} {} {} {} {} {} {} {}",
             self.trip_on.as_str(),
             self.failure_threshold,
             self.window_ms,
@@ -205,6 +211,7 @@ impl Config {
             self.success_threshold,
             self.probe_timeout_ms,
             idle_ttl_ms,
+            quorum.get(),
         );
         text
     }

@@ -97,7 +97,7 @@ fn a_failure_is_told_with_its_permit_and_its_trip_comes_back() {
     let Settle::Tell(ask) = circuit.settle(at(110), Some(permit), Outcome::Failure) else { panic!("told") };
     assert_eq!(ask.script, Script::RecordFailure);
     assert_eq!(ask.args[..4], ["110", "00000000000000ab0000000000001", "42", "0"]);
-    assert_eq!(ask.args[4], "rolling 5 10000 0.5 20 30000 1 300000 1 1 30000 86400000");
+    assert_eq!(ask.args[4], "rolling 5 10000 0.5 20 30000 1 300000 1 1 30000 86400000 1");
     let step = circuit.on_reply(at(112), ask.ticket, &[1, 1, 0, 110, 30_000, 0, 0, 5, 30_000, 0]);
     assert_eq!(step.answer, Some(Answer::Settled(Settlement::Applied)));
     let transition = step.transition.unwrap();
