@@ -9,7 +9,7 @@ use switchgear_core::{Millis, Outcome, TripOn};
 use switchgear_lua::SCRIPTS;
 use switchgear_tests::lua::{Call, Fields, LuaPermit, PermitKind, Wire, shipped};
 use switchgear_tests::servers::{Server, ask, run};
-use switchgear_tests::situations::{Bench, START, Situation, TRIP_ON, config};
+use switchgear_tests::situations::{Bench, CHANNEL, Counting, START, Situation, TRIP_ON, config, quorum};
 
 const NONCE: u64 = 0x5317_c49e_a700_0000;
 /// What a request reads that finds an opening which is over.
@@ -75,11 +75,11 @@ fn scripts_touch_no_key_that_they_were_not_given() {
     assert_eq!(line, "+OK\r\n");
 
     let mut calls_made = 0;
-    for trip_on in TRIP_ON {
+    for counting in Counting::ALL {
         for situation in Situation::ALL {
-            let calls = bench.prepare(situation, trip_on).unwrap().every_call().len();
+            let calls = bench.prepare(situation, counting).unwrap().every_call().len();
             for number in 0..calls {
-                let circuit = bench.prepare(situation, trip_on).unwrap();
+                let circuit = bench.prepare(situation, counting).unwrap();
                 bench.send(&circuit.every_call().swap_remove(number).1).unwrap();
                 calls_made += 1;
             }
@@ -87,13 +87,16 @@ fn scripts_touch_no_key_that_they_were_not_given() {
     }
     run(&mut bench.connection, &["ECHO", "no more calls"]).unwrap();
 
-    let (mut given, mut commands) = (BTreeSet::new(), 0);
+    let (mut given, mut commands, mut announced) = (BTreeSet::new(), 0, 0);
     for line in monitor.lines().map(Result::unwrap).take_while(|line| !line.contains("no more calls")) {
         let (from, command) = line.split_once("] ").unwrap();
         let words = words(command);
         if words[0] == "EVALSHA" {
             let keys: usize = words[2].parse().unwrap();
             given = words[3..3 + keys].iter().map(|key| (*key).to_owned()).collect();
+        } else if from.ends_with("lua") && words[0].eq_ignore_ascii_case("PUBLISH") {
+            assert_eq!(words[1], CHANNEL);
+            announced += 1;
         } else if from.ends_with("lua") {
             let is_of_many = words[0].eq_ignore_ascii_case("DEL");
             let keys = if is_of_many { &words[1..] } else { &words[1..2] };
@@ -102,6 +105,7 @@ fn scripts_touch_no_key_that_they_were_not_given() {
         }
     }
     assert!(commands > calls_made, "{commands} commands in {calls_made} calls");
+    assert!(announced > 100, "{announced} announcements");
 }
 
 #[test]
@@ -213,10 +217,20 @@ fn tell(
 }
 
 #[test]
-fn a_circuit_has_a_key_for_rates_only_if_it_counts_them() {
-    for (trip_on, keys) in [(TripOn::Rolling, 3), (TripOn::Consecutive, 3), (TripOn::Rate, 4)] {
-        let wire = Wire::new("x", &config(trip_on));
-        assert_eq!(wire.keys.len(), keys);
+fn a_circuit_has_a_key_for_rates_or_instances_only_if_it_counts_them() {
+    for (trip_on, number, more) in [
+        (TripOn::Rolling, 1, &[][..]),
+        (TripOn::Consecutive, 1, &[]),
+        (TripOn::Rate, 1, &["{cb:x}:r"]),
+        (TripOn::Rolling, 2, &[]),
+        (TripOn::Consecutive, 2, &["{cb:x}:i"]),
+        (TripOn::Rate, 2, &["{cb:x}:r", "{cb:x}:i"]),
+    ] {
+        let config = config(trip_on);
+        let quorum = quorum(number, &config);
+        let wire = Wire::with_quorum("x", &config, quorum);
+        assert_eq!(wire.keys, [&["{cb:x}", "{cb:x}:f", "{cb:x}:p"], more].concat());
+        assert_eq!(quorum.has_instances_key(&config), more.contains(&"{cb:x}:i"));
         assert_eq!(wire.can_request(1, "id").keys, wire.keys);
         assert_eq!(wire.admit().keys, wire.keys[..1]);
     }
