@@ -7,6 +7,7 @@
 mod call;
 mod circuit;
 mod keys;
+mod listing;
 mod options;
 mod reading;
 mod reply;
@@ -14,5 +15,6 @@ mod reply;
 pub use self::call::{Ask, CallId, Script};
 pub use self::circuit::{Answer, Control, PermitKind, Settle, SharedCircuit, SharedPermit, Step};
 pub use self::keys::Keys;
+pub use self::listing::Listing;
 pub use self::options::{DEFAULT_TIMEOUT_MS, OnStoreFailure, SharedOptions};
 pub use self::reading::ADMISSION_FIELDS;
