@@ -1,11 +1,13 @@
 -- Admits a call, or refuses it, whatever the state: begins the half-open period of an opening that is over, and gives out
 -- its probe slots. An id that holds a live slot is admitted again with the same permit: the command came twice.
--- KEYS: 1 the circuit's hash, 2 failures, 3 probes, 4 rate buckets (tripOn rate only)
--- ARGV: 1 now, 2 call id, 3 configuration
+-- KEYS: 1 the circuit's hash, 2 failures, 3 probes, then rate buckets (tripOn rate only), then instances (quorum above 1 and
+--       tripOn consecutive or rate only)
+-- ARGV: 1 now, 2 call id, 3 configuration, 4 channel (missing or '': announce nothing), 5 origin
 -- Reply: status state mode epoch wait from reason failures open_ms mismatch
 --   status: 0 refused, 1 granted (closed), 2 granted as a probe, 3 granted (disabled)
 --   wait: refused: milliseconds until it may be worth asking again, -1 unknown (forced open); else 0
 local now, id, config = tonumber(ARGV[1]), ARGV[2], read_config(ARGV[3])
+local channel, origin = ARGV[4], ARGV[5]
 local REFUSED, GRANTED, PROBE, BYPASS = 0, 1, 2, 3
 local c = read_circuit(KEYS[1], config)
 
@@ -35,7 +37,7 @@ if c.state == OPEN then
     'ho_need', int(config.success_threshold))
   redis.call('ZADD', KEYS[3], int(now), id)
   touch(c, config)
-  return reply(PROBE, c, 0, { OPEN, COOLDOWN, 0 })
+  return announce(channel, origin, now, c, reply(PROBE, c, 0, { OPEN, COOLDOWN, 0 }))
 end
 
 local started = tonumber(redis.call('ZSCORE', KEYS[3], id))

@@ -1,5 +1,6 @@
 -- Reads the circuit as it is at `now` (DESIGN 3.6). Writes nothing.
--- KEYS: 1 the circuit's hash, 2 failures, 3 probes, 4 rate buckets (tripOn rate only)
+-- KEYS: 1 the circuit's hash, 2 failures, 3 probes, then rate buckets (tripOn rate only), then instances (quorum above 1 and
+--       tripOn consecutive or rate only)
 -- ARGV: 1 now, 2 configuration
 -- Reply: state mode epoch openedAt remainingOpenMs trips failuresInWindow callsInWindow consecutiveFailures
 --        halfOpenSuccesses halfOpenInFlight

@@ -35,7 +35,8 @@ pub struct Script {
 pub enum Keys {
     /// `K` alone.
     Circuit,
-    /// `K`, `K:f`, `K:p`, and `K:r` too if (and only if) the circuit's `tripOn` is `rate`.
+    /// `K`, `K:f`, `K:p`; then `K:r` if (and only if) the circuit's `tripOn` is `rate`; then `K:i` if (and only if) its `quorum`
+    /// is above 1 and its `tripOn` is `consecutive` or `rate`.
     All,
 }
 
@@ -57,10 +58,10 @@ macro_rules! script {
 /// Every script, in the order in which the engine of the core (`switchgear-core`, module `shared`) numbers them.
 pub static SCRIPTS: [Script; 7] = [
     script!("admit", Keys::Circuit, []),
-    script!("can_request", Keys::All, ["values", "config", "circuit", "writing", "probes"]),
-    script!("record_success", Keys::All, ["values", "config", "circuit", "writing", "probes", "rate"]),
-    script!("record_failure", Keys::All, ["values", "config", "circuit", "writing", "rate"]),
+    script!("can_request", Keys::All, ["values", "config", "circuit", "writing", "announcing", "probes"]),
+    script!("record_success", Keys::All, ["values", "config", "circuit", "writing", "announcing", "probes", "rate"]),
+    script!("record_failure", Keys::All, ["values", "config", "circuit", "writing", "announcing", "rate", "quorum"]),
     script!("release", Keys::All, ["values", "config", "circuit", "writing", "probes"]),
     script!("get_state", Keys::All, ["values", "config", "circuit", "probes", "rate"]),
-    script!("control", Keys::All, ["values", "config", "circuit", "writing"]),
+    script!("control", Keys::All, ["values", "config", "circuit", "writing", "announcing"]),
 ];

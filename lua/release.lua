@@ -1,6 +1,7 @@
 -- Settles a call without an outcome (cancelled, ignored): frees its probe slot. With a call id and epoch -1 it gives back
 -- what that id was granted, for a grant that came too late: its slot goes, whatever the mode and the period, nothing else.
--- KEYS: 1 the circuit's hash, 2 failures, 3 probes, 4 rate buckets (tripOn rate only)
+-- KEYS: 1 the circuit's hash, 2 failures, 3 probes, then rate buckets (tripOn rate only), then instances (quorum above 1 and
+--       tripOn consecutive or rate only)
 -- ARGV: 1 now, 2 call id ('' without a permit), 3 the permit's epoch (-1: no permit), 4 the permit's kind (0 closed,
 --       1 probe), 5 configuration
 -- Reply: status state mode epoch wait from reason failures open_ms mismatch

@@ -5,6 +5,7 @@ use crate::error::ConfigError;
 use crate::hints::Hints;
 use crate::permit::{Admission, Decision, Outcome, Permit, Reason, Settled, Settlement, Transition};
 use crate::probes::Probes;
+use crate::quorum::Instances;
 use crate::snapshot::Snapshot;
 use crate::time::{BELIEF_MS, Millis, is_unbelievable};
 use crate::window::{Counts, Window};
@@ -157,8 +158,36 @@ impl CircuitBreaker {
         self.settle(now, permit, Outcome::Release)
     }
 
+    /// Settles a call that failed at one instance of a fleet: as [`record_failure`](Self::record_failure), but a threshold
+    /// trips only if the quorum that `failed` keeps is reached as well (DESIGN 5.8). It is what the scripts of a shared
+    /// circuit do; there `instance` is the name of a host or pod.
+    pub fn record_failure_of(
+        &mut self,
+        now: Millis,
+        permit: Option<Permit>,
+        instance: &str,
+        failed: &mut Instances,
+    ) -> Settled {
+        let slot = failed.slot(&self.config, permit, instance);
+        let epoch = self.epoch;
+        self.settle_by(now, permit, Outcome::Failure, |window, config, now| {
+            failed.count(window, config, now, epoch, (instance, slot))
+        })
+    }
+
     /// Settles a call by its outcome: what [`record_success`](Self::record_success) and its siblings do.
     pub fn settle(&mut self, now: Millis, permit: Option<Permit>, outcome: Outcome) -> Settled {
+        self.settle_by(now, permit, outcome, Window::failure)
+    }
+
+    /// `count` counts the failure of a closed circuit, and says by how many it trips.
+    fn settle_by(
+        &mut self,
+        now: Millis,
+        permit: Option<Permit>,
+        outcome: Outcome,
+        count: impl FnOnce(&mut Window, &Config, u64) -> Option<u64>,
+    ) -> Settled {
         const STALE: Settled = Settled { status: Settlement::Stale, transition: None };
         if self.is_stale(permit) {
             return STALE;
@@ -170,9 +199,7 @@ impl CircuitBreaker {
                 self.window.success(&self.config, now.get());
                 None
             }
-            (State::Closed, Outcome::Failure) => self
-                .window
-                .failure(&self.config, now.get())
+            (State::Closed, Outcome::Failure) => count(&mut self.window, &self.config, now.get())
                 .map(|failures| self.open(now, None, Reason::Threshold, failures)),
             (State::HalfOpen, Outcome::Failure) => Some(self.open(now, None, Reason::ProbeFailed, 0)),
             (State::HalfOpen, Outcome::Release) => {

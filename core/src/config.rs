@@ -11,6 +11,7 @@ pub use self::check::{Naming, Value};
 pub use self::table::{FIELDS, Field, FieldDefault, HostOption, Kind};
 
 use crate::error::ConfigError;
+use crate::quorum::Quorum;
 
 /// What makes a closed circuit trip.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -187,7 +188,7 @@ impl Config {
 
     /// The configuration as the one argument that the Lua scripts take (DESIGN section 4): each number in the shortest
     /// text that reads back as the same double.
-    pub(crate) fn wire(&self, idle_ttl_ms: u64, quorum: u64) -> String {
+    pub(crate) fn wire(&self, idle_ttl_ms: u64, quorum: Quorum) -> String {
         let mut text = String::new();
         // Writing into a String cannot fail.
         let _ = write!(
@@ -205,7 +206,7 @@ impl Config {
             self.success_threshold,
             self.probe_timeout_ms,
             idle_ttl_ms,
-            quorum,
+            quorum.get(),
         );
         text
     }

@@ -20,6 +20,7 @@ pub mod http;
 mod name;
 mod permit;
 mod probes;
+mod quorum;
 mod redact;
 #[cfg(feature = "serde")]
 mod serde;
@@ -35,6 +36,7 @@ pub use crate::group::{CircuitBreakerGroup, Insertion, Recency};
 pub use crate::hints::Hints;
 pub use crate::name::{check_name, check_prefix, name_from_utf16, prefix_from_utf16};
 pub use crate::permit::{Admission, Decision, Outcome, Permit, Reason, Settled, Settlement, Transition};
+pub use crate::quorum::{Instances, Quorum, Ring};
 pub use crate::redact::without_credentials;
 pub use crate::snapshot::Snapshot;
 pub use crate::time::Millis;

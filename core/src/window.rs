@@ -9,7 +9,8 @@ use crate::time::{is_over, is_unbelievable};
 /// What a closed circuit has counted.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Window {
-    /// The times of the failures, in order. Never more than the threshold, for reaching it clears them.
+    /// The times of the failures, in order. Never more than the threshold, for reaching it clears them (unless a quorum is
+    /// not reached).
     Rolling(VecDeque<u64>),
     /// The failures in a row.
     Consecutive(u64),
@@ -97,12 +98,36 @@ impl Window {
         }
     }
 
+    /// Ahead of a failure under a quorum above one: the older failure of its slot goes (rolling), and a row that waits at the
+    /// threshold for another instance does not grow (consecutive).
+    pub(crate) fn make_room(&mut self, config: &Config, older: Option<u64>) {
+        match self {
+            Self::Rolling(failures) => {
+                let place = older.and_then(|older| failures.iter().position(|&t| t == older));
+                place.map(|place| failures.remove(place));
+            }
+            Self::Consecutive(row) => *row = (*row).min(config.failure_threshold - 1),
+            Self::Rate(_) => {}
+        }
+    }
+
+    /// Whether a failure at `time` is among those that count at `now`.
+    pub(crate) const fn holds(&self, config: &Config, time: u64, now: u64) -> bool {
+        match self {
+            Self::Rolling(_) => !is_over(time, config.window_ms, now) && !is_unbelievable(time, now),
+            Self::Consecutive(_) => true,
+            Self::Rate(_) => {
+                let width = bucket_width(config);
+                is_bucket_live(time / width, width, now)
+            }
+        }
+    }
+
     /// What stands in the window at `now`; drops nothing.
     pub(crate) fn counts(&self, config: &Config, now: u64) -> Counts {
         match self {
             Self::Rolling(failures) => {
-                let live = |t: u64| !is_over(t, config.window_ms, now) && !is_unbelievable(t, now);
-                let count = failures.iter().filter(|&&t| live(t)).count() as u64;
+                let count = failures.iter().filter(|&&t| self.holds(config, t, now)).count() as u64;
                 Counts { failures_in_window: count, ..Counts::default() }
             }
             Self::Consecutive(row) => Counts { consecutive_failures: *row, ..Counts::default() },
@@ -131,8 +156,9 @@ fn count_call(buckets: &mut Vec<Bucket>, config: &Config, now: u64, failed: bool
     }
 }
 
-fn bucket_width(config: &Config) -> u64 {
-    config.window_ms.div_ceil(BUCKETS).max(1)
+const fn bucket_width(config: &Config) -> u64 {
+    // A window is at least a millisecond, so this is too.
+    config.window_ms.div_ceil(BUCKETS)
 }
 
 const fn is_bucket_live(bucket: u64, width: u64, now: u64) -> bool {

@@ -5,7 +5,7 @@ local function read_config(text)
   for w in string.gmatch(text, '%S+') do
     word[#word + 1] = w
   end
-  return {
+  local config = {
     trip_on = word[1],
     failure_threshold = tonumber(word[2]),
     window_ms = tonumber(word[3]),
@@ -18,5 +18,11 @@ local function read_config(text)
     success_threshold = tonumber(word[10]),
     probe_timeout_ms = tonumber(word[11]),
     idle_ttl_ms = tonumber(word[12]),
+    quorum = num(word[13], 1),
   }
+  -- The keys that not every configuration has.
+  local is_rate = config.trip_on == 'rate'
+  config.rate_key = is_rate and KEYS[4] or nil
+  config.instances_key = config.quorum > 1 and config.trip_on ~= 'rolling' and KEYS[is_rate and 5 or 4] or nil
+  return config
 end

@@ -35,11 +35,9 @@ local function read_rate(c, config, now)
   return r
 end
 
-local function count_call(r, failed)
-  r.calls, r.here.c = r.calls + 1, r.here.c + 1
-  if failed then
-    r.failures, r.here.f = r.failures + 1, r.here.f + 1
-  end
+local function count_calls(r, calls, failures)
+  r.calls, r.here.c = r.calls + calls, r.here.c + calls
+  r.failures, r.here.f = r.failures + failures, r.here.f + failures
 end
 
 local function write_rate(r, c)

@@ -16,6 +16,14 @@ local function clear_counted()
   redis.call('DEL', unpack(KEYS, 2))
 end
 
+-- Ends the row of failures (consecutive), and forgets which instances it was.
+local function end_row(config)
+  redis.call('DEL', KEYS[2])
+  if config.instances_key then
+    redis.call('DEL', config.instances_key)
+  end
+end
+
 -- The length of the opening that is the trips-th in a row: multiplied up to the cap, floored once, at the end.
 local function backed_off(config, trips)
   local ms = config.open_duration_ms

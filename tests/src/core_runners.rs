@@ -87,7 +87,11 @@ impl Machine for Hinted {
     }
 }
 
-fn ask(breaker: &mut CircuitBreaker, at: Millis, operation: Operation<'_, Permit>) -> Result<Answer<Permit>, String> {
+pub(crate) fn ask(
+    breaker: &mut CircuitBreaker,
+    at: Millis,
+    operation: Operation<'_, Permit>,
+) -> Result<Answer<Permit>, String> {
     Ok(match operation {
         Operation::CanRequest => match breaker.can_request(at).decision {
             Decision::Allowed(permit) => Answer::Allowed(permit),

@@ -1,12 +1,14 @@
 //! The Lua scripts on a real server: what a call looks like on the wire, and a circuit that answers as the core does.
 
+use std::collections::BTreeMap;
+
 use redis::{Connection, ConnectionLike, RedisResult};
 pub use switchgear_core::shared::Script as ScriptId;
 use switchgear_core::shared::{
     ADMISSION_FIELDS, Answer as EngineAnswer, Begun, Command, Node, PermitKind as EnginePermit, SharedCircuit,
     SharedOptions, Times,
 };
-use switchgear_core::{Config, Millis, Mode, Outcome, Reason, Settlement, Snapshot, State, TripOn};
+use switchgear_core::{Config, Millis, Mode, Outcome, Quorum, Reason, Ring, Settlement, Snapshot, State, TripOn};
 use switchgear_lua::{Keys, SCRIPTS, Script};
 
 use crate::vectors::{Answer, Machine, Operation};
@@ -75,17 +77,50 @@ pub struct Wire {
     pub keys: Vec<String>,
     /// The configuration argument.
     pub config: String,
+    /// What stands behind the configuration; none leaves out what may be left out, as one does who calls by hand.
+    pub rest: Option<Rest>,
+}
+
+/// What an instance says behind the configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rest {
+    /// Where transitions are announced; empty: nowhere.
+    pub channel: String,
+    /// What the announcement says of its origin.
+    pub origin: String,
+    /// Whose failure this is.
+    pub instance: String,
 }
 
 impl Wire {
-    /// The circuit `name` under the default prefix.
+    /// The circuit `name` under the default prefix, with a quorum of one.
     pub fn new(name: &str, config: &Config) -> Self {
+        Self::with_quorum(name, config, Quorum::ONE)
+    }
+
+    /// The circuit `name` under the default prefix.
+    pub fn with_quorum(name: &str, config: &Config, quorum: Quorum) -> Self {
         let base = format!("{{cb:{name}}}");
         let mut keys = vec![base.clone(), format!("{base}:f"), format!("{base}:p")];
         if config.trip_on() == TripOn::Rate {
             keys.push(format!("{base}:r"));
         }
-        Self { keys, config: config_argument(config, IDLE_TTL_MS) }
+        if quorum.get() > 1 && config.trip_on() != TripOn::Rolling {
+            keys.push(format!("{base}:i"));
+        }
+        Self { keys, config: config_argument(config, IDLE_TTL_MS, quorum), rest: None }
+    }
+
+    /// The same circuit by calls that say this behind the configuration.
+    #[must_use]
+    pub fn saying(&self, rest: Rest) -> Self {
+        Self { rest: Some(rest), ..self.clone() }
+    }
+
+    /// The same circuit by the calls of another instance.
+    #[must_use]
+    pub fn of_instance(&self, instance: &str) -> Self {
+        self.saying(Rest { instance: instance.to_owned(), ..self.rest.clone().unwrap_or_default() })
     }
 
     /// `admit`, whose reply is that of [`reading`](Self::reading).
@@ -102,24 +137,35 @@ impl Wire {
 
     /// `can_request`.
     pub fn can_request(&self, now: u64, id: &str) -> Call {
-        self.call(ScriptId::CanRequest, vec![now.to_string(), id.to_owned(), self.config.clone()])
+        let args = vec![now.to_string(), id.to_owned(), self.config.clone()];
+        self.call(ScriptId::CanRequest, [args, self.announcement()].concat())
     }
 
     /// A settlement with a permit.
     pub fn settle(&self, outcome: Outcome, now: u64, permit: &LuaPermit) -> Call {
+        self.settle_many(outcome, now, permit, None)
+    }
+
+    /// A settlement with a permit that also tells of this many successes: of so many in all, or of so many before the failure.
+    pub fn settle_many(&self, outcome: Outcome, now: u64, permit: &LuaPermit, successes: Option<u64>) -> Call {
         let kind = if permit.kind == PermitKind::Probe { "1" } else { "0" };
-        self.settling(outcome, now, &permit.id, &permit.epoch.to_string(), kind)
+        self.settling(outcome, now, [&permit.id, &permit.epoch.to_string(), kind], successes)
     }
 
     /// A settlement without a permit; `id` only tells a command that comes twice from two commands.
     pub fn settle_without(&self, outcome: Outcome, now: u64, id: &str) -> Call {
+        self.settle_many_without(outcome, now, id, None)
+    }
+
+    /// A settlement without a permit that also tells of this many successes.
+    pub fn settle_many_without(&self, outcome: Outcome, now: u64, id: &str, successes: Option<u64>) -> Call {
         let id = if outcome == Outcome::Release { "" } else { id };
-        self.settling(outcome, now, id, "-1", "0")
+        self.settling(outcome, now, [id, "-1", "0"], successes)
     }
 
     /// Gives back what this id was granted.
     pub fn give_back(&self, now: u64, id: &str) -> Call {
-        self.settling(Outcome::Release, now, id, "-1", "0")
+        self.settling(Outcome::Release, now, [id, "-1", "0"], None)
     }
 
     /// `get_state`.
@@ -130,12 +176,26 @@ impl Wire {
     /// `control`.
     pub fn control(&self, now: u64, operation: &str, for_ms: Option<u64>) -> Call {
         let for_ms = for_ms.map_or_else(|| "-1".to_owned(), |ms| ms.to_string());
-        self.call(ScriptId::Control, vec![now.to_string(), operation.to_owned(), for_ms, self.config.clone()])
+        let args = vec![now.to_string(), operation.to_owned(), for_ms, self.config.clone()];
+        self.call(ScriptId::Control, [args, self.announcement()].concat())
     }
 
-    fn settling(&self, outcome: Outcome, now: u64, id: &str, epoch: &str, kind: &str) -> Call {
-        let args = vec![now.to_string(), id.to_owned(), epoch.to_owned(), kind.to_owned(), self.config.clone()];
+    fn settling(&self, outcome: Outcome, now: u64, named: [&str; 3], successes: Option<u64>) -> Call {
+        let [id, epoch, kind] = named.map(str::to_owned);
+        let mut args = vec![now.to_string(), id, epoch, kind, self.config.clone()];
+        let rest = self.rest.clone().or(successes.map(|_| Rest::default()));
+        if let Some(Rest { channel, origin, instance }) = rest
+            && outcome != Outcome::Release
+        {
+            let is_failure = outcome == Outcome::Failure;
+            args.extend([channel, origin, successes.unwrap_or(u64::from(!is_failure)).to_string()]);
+            args.extend(is_failure.then_some(instance));
+        }
         self.call(settling(outcome), args)
+    }
+
+    fn announcement(&self) -> Vec<String> {
+        self.rest.iter().flat_map(|rest| [rest.channel.clone(), rest.origin.clone()]).collect()
     }
 
     fn call(&self, id: ScriptId, args: Vec<String>) -> Call {
@@ -148,9 +208,9 @@ impl Wire {
 }
 
 /// The configuration as the one argument of the wire contract.
-pub fn config_argument(config: &Config, idle_ttl_ms: u64) -> String {
+pub fn config_argument(config: &Config, idle_ttl_ms: u64, quorum: Quorum) -> String {
     format!(
-        "{} {} {} {} {} {} {} {} {} {} {} {idle_ttl_ms}",
+        "{} {} {} {} {} {} {} {} {} {} {} {idle_ttl_ms} {}",
         config.trip_on().as_str(),
         config.failure_threshold(),
         config.window_ms(),
@@ -162,6 +222,7 @@ pub fn config_argument(config: &Config, idle_ttl_ms: u64) -> String {
         config.half_open_max_calls(),
         config.success_threshold(),
         config.probe_timeout_ms(),
+        quorum.get(),
     )
 }
 
@@ -330,12 +391,53 @@ pub struct LuaCircuit {
     wire: Wire,
     connection: Connection,
     calls: u64,
+    names: FailureNames,
+}
+
+/// How the instances of a circuit name their failures.
+#[derive(Clone, Debug)]
+pub struct FailureNames {
+    quorum: Quorum,
+    config: Config,
+    rings: BTreeMap<String, Ring>,
+}
+
+impl FailureNames {
+    /// No instance has told a failure yet.
+    pub fn new(quorum: Quorum, config: &Config) -> Self {
+        Self { quorum, config: config.clone(), rings: BTreeMap::new() }
+    }
+
+    /// The id of a failure that this instance tells of a call admitted while closed, or of one without a permit: this call
+    /// id, or the next slot of its ring.
+    pub fn failure_id(&mut self, instance: &str, call_id: String) -> String {
+        if !self.quorum.has_rings(&self.config) {
+            return call_id;
+        }
+        let fresh = || Ring::new(self.quorum, &self.config);
+        self.rings.entry(instance.to_owned()).or_insert_with(fresh).next_member(instance)
+    }
 }
 
 impl LuaCircuit {
     /// A circuit that nobody has used on this server, under a name that nobody else has.
     pub fn new(name: &str, config: &Config, connection: Connection) -> Self {
-        Self { wire: Wire::new(name, config), connection, calls: 0 }
+        Self::with_quorum(name, config, Quorum::ONE, connection)
+    }
+
+    /// The like, with a quorum.
+    pub fn with_quorum(name: &str, config: &Config, quorum: Quorum, connection: Connection) -> Self {
+        let wire = Wire::with_quorum(name, config, quorum);
+        Self { wire, connection, calls: 0, names: FailureNames::new(quorum, config) }
+    }
+
+    /// What is done from here on is done by this instance.
+    pub fn speak_for(&mut self, instance: &str) {
+        self.wire = self.wire.of_instance(instance);
+    }
+
+    fn instance(&self) -> &str {
+        self.wire.rest.as_ref().map_or("", |rest| &rest.instance)
     }
 
     fn fresh_id(&mut self) -> String {
@@ -367,9 +469,17 @@ impl LuaCircuit {
     fn settlement(&mut self, now: u64, outcome: Outcome, permit: Option<&LuaPermit>) -> Result<Settlement, String> {
         let call = match permit {
             Some(LuaPermit { kind: PermitKind::Bypass, .. }) => return Ok(Settlement::Stale),
+            Some(permit) if outcome == Outcome::Failure && permit.kind == PermitKind::Closed => {
+                let instance = self.instance().to_owned();
+                let id = self.names.failure_id(&instance, permit.id.clone());
+                self.wire.settle(outcome, now, &LuaPermit { id, ..permit.clone() })
+            }
             Some(permit) => self.wire.settle(outcome, now, permit),
             None => {
-                let id = self.fresh_id();
+                let (mut id, instance) = (self.fresh_id(), self.instance().to_owned());
+                if outcome == Outcome::Failure {
+                    id = self.names.failure_id(&instance, id);
+                }
                 self.wire.settle_without(outcome, now, &id)
             }
         };

@@ -3,9 +3,9 @@
 use std::cell::Cell;
 
 use redis::{Connection, RedisResult};
-use switchgear_core::{Config, Millis, Naming, Outcome, Snapshot, TripOn, Value};
+use switchgear_core::{Config, Millis, Naming, Outcome, Quorum, Snapshot, TripOn, Value};
 
-use crate::lua::{Call, Fields, LuaPermit, PermitKind, Reading, Reply, Wire, call_id, read_snapshot};
+use crate::lua::{Call, Fields, LuaPermit, PermitKind, Reading, Reply, Rest, Wire, call_id, read_snapshot};
 use crate::servers::{Failure, Server, ask};
 
 /// When every situation begins.
@@ -19,8 +19,83 @@ pub const MAX_CALLS: u64 = 2;
 /// How many failures trip.
 pub const THRESHOLD: u64 = 3;
 
-/// Every way to count.
+/// Where what is announced goes to.
+pub const CHANNEL: &str = "cb:events";
+/// Who announces.
+pub const ORIGIN: &str = "5317c49ea7000000 a circuit\npod 1: of a text, any text";
+/// The instances: the first of them makes the calls.
+pub const INSTANCES: [&str; 2] = ["pod:1", "pod:2"];
+
+/// Every way to count with a quorum of one.
 pub const TRIP_ON: [TripOn; 3] = [TripOn::Rolling, TripOn::Consecutive, TripOn::Rate];
+
+/// How a circuit is called and counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counting {
+    /// What trips.
+    pub trip_on: TripOn,
+    /// Of how many instances.
+    pub quorum: u64,
+    /// Whether the calls have all their arguments and announce; otherwise they leave out what may be left out.
+    pub announces: bool,
+}
+
+impl Counting {
+    /// Every way to count, each with a quorum of one, called by hand and as engines do, and with a quorum of two.
+    pub const ALL: [Self; 9] = [
+        Self::by_hand(TripOn::Rolling),
+        Self::by_hand(TripOn::Consecutive),
+        Self::by_hand(TripOn::Rate),
+        Self::announced(TripOn::Rolling, 1),
+        Self::announced(TripOn::Consecutive, 1),
+        Self::announced(TripOn::Rate, 1),
+        Self::announced(TripOn::Rolling, 2),
+        Self::announced(TripOn::Consecutive, 2),
+        Self::announced(TripOn::Rate, 2),
+    ];
+
+    /// With a quorum of one and without what may be left out.
+    pub const fn by_hand(trip_on: TripOn) -> Self {
+        Self { trip_on, quorum: 1, announces: false }
+    }
+
+    /// With all arguments.
+    pub const fn announced(trip_on: TripOn, quorum: u64) -> Self {
+        Self { trip_on, quorum, announces: true }
+    }
+
+    /// Whether failures are named by the slots of rings.
+    pub fn has_rings(self) -> bool {
+        self.quorum > 1 && self.trip_on == TripOn::Rolling
+    }
+
+    fn wire(self, name: &str) -> Wire {
+        let config = config(self.trip_on);
+        let wire = Wire::with_quorum(name, &config, quorum(self.quorum, &config));
+        if !self.announces {
+            return wire;
+        }
+        wire.saying(Rest { channel: CHANNEL.into(), origin: ORIGIN.into(), instance: INSTANCES[0].into() })
+    }
+}
+
+impl From<TripOn> for Counting {
+    fn from(trip_on: TripOn) -> Self {
+        Self::by_hand(trip_on)
+    }
+}
+
+/// A quorum of that many.
+///
+/// # Panics
+/// It is none beside this configuration.
+pub fn quorum(number: u64, config: &Config) -> Quorum {
+    match Quorum::new(Naming::Camel, Value::Number(number as f64), config) {
+        Ok(quorum) => quorum,
+        #[expect(clippy::panic, reason = "a test that writes down a wrong quorum is to be mended, not handled")]
+        Err(error) => panic!("{error}"),
+    }
+}
 
 /// The configuration of the situations.
 pub fn config(trip_on: TripOn) -> Config {
@@ -122,6 +197,7 @@ pub struct Prepared {
     pub now: u64,
     /// The permit that fits the situation best: a probe's if there is one in flight, else one from before any trip.
     pub permit: LuaPermit,
+    counting: Counting,
     last_id: Cell<u64>,
 }
 
@@ -180,20 +256,26 @@ impl Bench {
     ///
     /// # Errors
     /// The server does not answer as it should.
-    pub fn prepare(&mut self, situation: Situation, trip_on: TripOn) -> Result<Prepared, Failure> {
+    pub fn prepare(&mut self, situation: Situation, counting: impl Into<Counting>) -> Result<Prepared, Failure> {
         self.circuits += 1;
         let name = format!("circuit {}", self.circuits);
-        self.prepare_named(&name, situation, trip_on)
+        self.prepare_named(&name, situation, counting.into())
     }
 
     /// A circuit of this name in this situation.
     ///
     /// # Errors
     /// The server does not answer as it should.
-    pub fn prepare_named(&mut self, name: &str, situation: Situation, trip_on: TripOn) -> Result<Prepared, Failure> {
+    pub fn prepare_named(
+        &mut self,
+        name: &str,
+        situation: Situation,
+        counting: impl Into<Counting>,
+    ) -> Result<Prepared, Failure> {
+        let counting = counting.into();
         let permit = LuaPermit { id: call_id(1), epoch: 0, kind: PermitKind::Closed };
-        let wire = Wire::new(name, &config(trip_on));
-        let mut circuit = Prepared { wire, now: START, permit, last_id: Cell::new(1) };
+        let wire = counting.wire(name);
+        let mut circuit = Prepared { wire, now: START, permit, counting, last_id: Cell::new(1) };
         match situation {
             Situation::Fresh => {}
             Situation::Counted | Situation::ForcedOverClosed => self.fail(&circuit, THRESHOLD - 1)?,
@@ -291,9 +373,12 @@ impl Bench {
     }
 
     fn fail(&mut self, circuit: &Prepared, times: u64) -> Result<(), Failure> {
-        for _ in 0..times {
-            let id = circuit.draw_id();
-            self.reply(&circuit.wire.settle_without(Outcome::Failure, circuit.now, &id))?;
+        for (time, instance) in (0..times).zip(INSTANCES.iter().cycle()) {
+            // In turn, so that each of them has used half of its slots.
+            let id = circuit.failure_id(instance, time / INSTANCES.len() as u64);
+            let wire =
+                if circuit.counting.announces { circuit.wire.of_instance(instance) } else { circuit.wire.clone() };
+            self.reply(&wire.settle_without(Outcome::Failure, circuit.now, &id))?;
         }
         Ok(())
     }
@@ -323,9 +408,16 @@ impl Prepared {
         call_id(self.last_id.get())
     }
 
+    /// The id of a failure of a call that was admitted while closed: a new call id, or this slot of the instance's ring.
+    pub fn failure_id(&self, instance: &str, slot: u64) -> String {
+        if self.counting.has_rings() { format!("{instance}:{slot}") } else { self.draw_id() }
+    }
+
     /// Every call with a configuration that an instance can make now, by name; the others are readings.
     pub fn every_call(&self) -> Vec<(&'static str, Call)> {
         let fresh = call_id(self.last_id.get() + 1);
+        // The slot that is still free when two failures were counted: one more trips.
+        let failing = if self.counting.has_rings() { format!("{}:1", INSTANCES[0]) } else { fresh.clone() };
         let mut calls = vec![
             ("can_request", self.wire.can_request(self.now, &fresh)),
             ("get_state", self.wire.get_state(self.now)),
@@ -342,12 +434,26 @@ impl Prepared {
             (Outcome::Failure, "failure", "failure without permit", "stale failure"),
             (Outcome::Release, "release", "release without permit", "stale release"),
         ];
-        let stale = LuaPermit { epoch: self.permit.epoch + 1, ..self.permit.clone() };
         for (outcome, with, without, late) in settlements {
-            calls.push((with, self.wire.settle(outcome, self.now, &self.permit)));
-            calls.push((without, self.wire.settle_without(outcome, self.now, &fresh)));
+            let id = if outcome == Outcome::Failure { &failing } else { &fresh };
+            let permit = self.settling(outcome);
+            let stale = LuaPermit { epoch: permit.epoch + 1, ..permit.clone() };
+            calls.push((with, self.wire.settle(outcome, self.now, &permit)));
+            calls.push((without, self.wire.settle_without(outcome, self.now, id)));
             calls.push((late, self.wire.settle(outcome, self.now, &stale)));
         }
+        let many = |outcome| self.wire.settle_many(outcome, self.now, &self.settling(outcome), Some(2));
+        calls.push(("two successes", many(Outcome::Success)));
+        calls.push(("failure after two successes", many(Outcome::Failure)));
         calls
+    }
+
+    /// The permit to settle with so: under rings a failure of a closed circuit has no call id.
+    fn settling(&self, outcome: Outcome) -> LuaPermit {
+        let mut permit = self.permit.clone();
+        if outcome == Outcome::Failure && permit.kind == PermitKind::Closed && self.counting.has_rings() {
+            permit.id = format!("{}:1", INSTANCES[0]);
+        }
+        permit
     }
 }

@@ -261,6 +261,17 @@ fn load_file(file: &Path, loaded: &mut Vec<Loaded>) -> Result<(), String> {
     Ok(())
 }
 
+/// Reads one vector that has been parsed.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn read(shape: Json) -> Result<Vector, String> {
+    only_objects(&shape)?;
+    let vector: Vector = serde_json::from_value(shape).map_err(|error| error.to_string())?;
+    check(&vector).map_err(|error| format!("{}: {error}", vector.name))?;
+    Ok(vector)
+}
+
 /// Serde takes an array of a struct's fields for the struct; in a vector that is a mistake.
 fn only_objects(shape: &Json) -> Result<(), String> {
     let object = |value: &Json, what: &str| {
@@ -361,7 +372,7 @@ pub fn run<M: Machine>(
         report.steps += loaded.vector.steps.len();
         let name = &loaded.vector.name;
         let failures = match start(&loaded.vector.config) {
-            Ok(mut machine) => run_one(&loaded.vector, &mut machine),
+            Ok(mut machine) => run_one(&loaded.vector, &mut machine, |_, _| ()),
             Err(error) => vec![format!("cannot start: {error}")],
         };
         let more = failures.len().saturating_sub(LISTED_PER_VECTOR);
@@ -374,11 +385,17 @@ pub fn run<M: Machine>(
     report
 }
 
-fn run_one<M: Machine>(vector: &Vector, machine: &mut M) -> Vec<String> {
+/// Runs one vector, with `ahead` of each step, which is given by its number.
+pub(crate) fn run_one<M: Machine>(
+    vector: &Vector,
+    machine: &mut M,
+    mut ahead: impl FnMut(&mut M, usize),
+) -> Vec<String> {
     let mut kept: BTreeMap<&str, Option<M::Permit>> = BTreeMap::new();
     let mut failures = Vec::new();
     for (index, step) in vector.steps.iter().enumerate() {
         let place = format!("steps[{index}] ({} at {})", step.op.as_str(), step.at);
+        ahead(machine, index);
         match run_step(step, machine, &mut kept) {
             Ok(differences) => {
                 failures.extend(differences.into_iter().map(|difference| format!("{place}: {difference}")));

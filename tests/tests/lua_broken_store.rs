@@ -5,24 +5,24 @@ use redis::ErrorKind;
 use switchgear_core::TripOn;
 use switchgear_tests::lua::{read_snapshot, shipped};
 use switchgear_tests::servers::{ask, run};
-use switchgear_tests::situations::{Bench, Situation, TRIP_ON};
+use switchgear_tests::situations::{Bench, Counting, Situation};
 
 #[test]
 fn a_key_of_another_type_is_an_error_and_nothing_is_written() {
     let mut bench = Bench::start().unwrap();
     let (mut refused, mut mended) = (0, 0);
-    for trip_on in TRIP_ON {
+    for counting in Counting::ALL {
         for situation in Situation::ALL {
-            let circuit = bench.prepare(situation, trip_on).unwrap();
+            let circuit = bench.prepare(situation, counting).unwrap();
             for (key, calls) in circuit.wire.keys.iter().zip(std::iter::repeat(circuit.every_call().len())) {
                 let place = circuit.wire.keys.iter().position(|other| other == key).unwrap();
                 for number in 0..calls {
-                    let circuit = bench.prepare(situation, trip_on).unwrap();
+                    let circuit = bench.prepare(situation, counting).unwrap();
                     let (name, call) = circuit.every_call().swap_remove(number);
                     let wrong = &circuit.wire.keys[place];
                     run(&mut bench.connection, &["SET", wrong, "another program's"]).unwrap();
                     let before = bench.stored(&circuit.wire).unwrap();
-                    let what = format!("{name} in {situation:?} by {trip_on:?} with {wrong} a string");
+                    let what = format!("{name} in {situation:?} by {counting:?} with {wrong} a string");
                     match bench.send(&call) {
                         Err(error) => {
                             assert!(error.to_string().contains("WRONGTYPE"), "{what}: {error}");
@@ -50,15 +50,15 @@ fn a_key_of_another_type_is_an_error_and_nothing_is_written() {
 fn a_full_server_does_every_script_whole() {
     let (mut roomy, mut full) = (Bench::start().unwrap(), Bench::start().unwrap());
     let mut written = 0;
-    for trip_on in TRIP_ON {
+    for counting in Counting::ALL {
         for situation in Situation::ALL {
-            let calls = roomy.prepare(situation, trip_on).unwrap().every_call().len();
-            full.prepare(situation, trip_on).unwrap();
+            let calls = roomy.prepare(situation, counting).unwrap().every_call().len();
+            full.prepare(situation, counting).unwrap();
             for number in 0..calls {
                 let (here, there) =
-                    (roomy.prepare(situation, trip_on).unwrap(), full.prepare(situation, trip_on).unwrap());
+                    (roomy.prepare(situation, counting).unwrap(), full.prepare(situation, counting).unwrap());
                 let (name, call) = here.every_call().swap_remove(number);
-                let place = format!("{name} in {situation:?} by {trip_on:?}");
+                let place = format!("{name} in {situation:?} by {counting:?}");
                 let before = full.values(&there.wire).unwrap();
                 assert_eq!(before, roomy.values(&here.wire).unwrap(), "{place}");
 
@@ -82,14 +82,14 @@ fn a_full_server_does_every_script_whole() {
 fn a_primary_without_its_replicas_refuses_whole_what_writes() {
     let mut bench = Bench::start().unwrap();
     let mut refused = 0;
-    for trip_on in TRIP_ON {
+    for counting in Counting::ALL {
         for situation in Situation::ALL {
-            let calls = bench.prepare(situation, trip_on).unwrap().every_call().len();
+            let calls = bench.prepare(situation, counting).unwrap().every_call().len();
             for number in 0..calls {
-                let circuit = bench.prepare(situation, trip_on).unwrap();
+                let circuit = bench.prepare(situation, counting).unwrap();
                 let (name, call) = circuit.every_call().swap_remove(number);
                 let before = bench.stored(&circuit.wire).unwrap();
-                let place = format!("{name} in {situation:?} by {trip_on:?}");
+                let place = format!("{name} in {situation:?} by {counting:?}");
                 // Known to the server, so that what follows is the script's own answer.
                 run(&mut bench.connection, &["SCRIPT", "LOAD", shipped(call.id).text]).unwrap();
                 run(&mut bench.connection, &["CONFIG", "SET", "min-replicas-to-write", "1"]).unwrap();
@@ -111,18 +111,18 @@ fn a_primary_without_its_replicas_refuses_whole_what_writes() {
 fn strange_values_are_taken_for_missing_ones() {
     let mut bench = Bench::start().unwrap();
     let mut answered = 0;
-    for trip_on in TRIP_ON {
+    for counting in Counting::ALL {
         for situation in Situation::ALL {
             for value in ["", "0", "nan", "inf", "-1", "1e400", "abc", "12abc", "9007199254740993", "0x10"] {
-                let calls = bench.prepare(situation, trip_on).unwrap().every_call().len();
+                let calls = bench.prepare(situation, counting).unwrap().every_call().len();
                 for number in 0..calls {
-                    let circuit = bench.prepare(situation, trip_on).unwrap();
+                    let circuit = bench.prepare(situation, counting).unwrap();
                     let (name, call) = circuit.every_call().swap_remove(number);
                     let key = &circuit.wire.keys[0];
                     for field in ["epoch", "opened_at", "open_ms", "trips", "ho_succ", "ptmo", "ho_max", "ho_need"] {
                         run(&mut bench.connection, &["HSET", key, field, value]).unwrap();
                     }
-                    let place = format!("{name} in {situation:?} by {trip_on:?} with `{value}`");
+                    let place = format!("{name} in {situation:?} by {counting:?} with `{value}`");
                     let reply = bench.send(&call).unwrap_or_else(|error| panic!("{place}: {error}"));
                     assert!(reply.iter().all(|&n| n >= -1), "{place}: {reply:?}");
                     let snapshot = bench.send(&circuit.wire.get_state(circuit.now)).unwrap();

@@ -1,9 +1,12 @@
 //! The table of scripts, and that both sides of the wire speak of the same things.
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
+use std::time::Duration;
 
+use redis::PubSub;
 use switchgear_core::shared::{
     Answer, Ask, Begun, Command, Control, Node, Script as EngineScript, SharedCircuit, SharedOptions, SharedPermit,
     Step, Times,
@@ -12,7 +15,7 @@ use switchgear_core::{Millis, Outcome, TripOn};
 use switchgear_lua::SCRIPTS;
 use switchgear_tests::lua::{Call, Fields, LuaPermit, PermitKind, Wire, shipped};
 use switchgear_tests::servers::{Server, ask, run};
-use switchgear_tests::situations::{Bench, START, Situation, TRIP_ON, config};
+use switchgear_tests::situations::{Bench, CHANNEL, Counting, START, Situation, TRIP_ON, config, quorum};
 
 const NONCE: u64 = 0x5317_c49e_a700_0000;
 /// What a request reads that finds an opening which is over.
@@ -78,11 +81,11 @@ fn scripts_touch_no_key_that_they_were_not_given() {
     assert_eq!(line, "+OK\r\n");
 
     let mut calls_made = 0;
-    for trip_on in TRIP_ON {
+    for counting in Counting::ALL {
         for situation in Situation::ALL {
-            let calls = bench.prepare(situation, trip_on).unwrap().every_call().len();
+            let calls = bench.prepare(situation, counting).unwrap().every_call().len();
             for number in 0..calls {
-                let circuit = bench.prepare(situation, trip_on).unwrap();
+                let circuit = bench.prepare(situation, counting).unwrap();
                 bench.send(&circuit.every_call().swap_remove(number).1).unwrap();
                 calls_made += 1;
             }
@@ -90,21 +93,29 @@ fn scripts_touch_no_key_that_they_were_not_given() {
     }
     run(&mut bench.connection, &["ECHO", "no more calls"]).unwrap();
 
-    let (mut given, mut commands) = (BTreeSet::new(), 0);
+    let (mut given, mut commands, mut announced) = (BTreeSet::new(), 0, 0);
+    let mut is_over = false;
     for line in monitor.lines().map(Result::unwrap).take_while(|line| !line.contains("no more calls")) {
         let (from, command) = line.split_once("] ").unwrap();
         let words = words(command);
         if words[0] == "EVALSHA" {
+            is_over = false;
             let keys: usize = words[2].parse().unwrap();
             given = words[3..3 + keys].iter().map(|key| (*key).to_owned()).collect();
+        } else if from.ends_with("lua") && words[0].eq_ignore_ascii_case("PUBLISH") {
+            assert_eq!(words[1], CHANNEL);
+            announced += 1;
+            is_over = true;
         } else if from.ends_with("lua") {
             let is_of_many = words[0].eq_ignore_ascii_case("DEL");
             let keys = if is_of_many { &words[1..] } else { &words[1..2] };
             assert!(keys.iter().all(|key| given.contains(*key)), "{command} by a script given {given:?}");
+            assert!(!is_over, "{command} after the announcement, which comes last");
             commands += 1;
         }
     }
     assert!(commands > calls_made, "{commands} commands in {calls_made} calls");
+    assert!(announced > 100, "{announced} announcements");
 }
 
 #[test]
@@ -274,38 +285,80 @@ fn the_engine_asks_in_the_words_of_the_contract() {
 }
 
 #[test]
-fn a_circuit_has_a_key_for_rates_only_if_it_counts_them() {
-    for (trip_on, keys) in [(TripOn::Rolling, 3), (TripOn::Consecutive, 3), (TripOn::Rate, 4)] {
-        let wire = Wire::new("x", &config(trip_on));
-        assert_eq!(wire.keys.len(), keys);
+fn a_circuit_has_a_key_for_rates_or_instances_only_if_it_counts_them() {
+    for (trip_on, number, more) in [
+        (TripOn::Rolling, 1, &[][..]),
+        (TripOn::Consecutive, 1, &[]),
+        (TripOn::Rate, 1, &["{cb:x}:r"]),
+        (TripOn::Rolling, 2, &[]),
+        (TripOn::Consecutive, 2, &["{cb:x}:i"]),
+        (TripOn::Rate, 2, &["{cb:x}:r", "{cb:x}:i"]),
+    ] {
+        let config = config(trip_on);
+        let quorum = quorum(number, &config);
+        let wire = Wire::with_quorum("x", &config, quorum);
+        assert_eq!(wire.keys, [&["{cb:x}", "{cb:x}:f", "{cb:x}:p"], more].concat());
+        assert_eq!(quorum.has_instances_key(&config), more.contains(&"{cb:x}:i"));
         assert_eq!(wire.can_request(1, "id").keys, wire.keys);
         assert_eq!(wire.admit().keys, wire.keys[..1]);
     }
 }
 
-#[test]
-fn the_readmes_example_is_what_the_scripts_answer() {
-    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../lua/README.md")).unwrap();
-    let (_, rest) = readme.split_once("```text\n").expect("the README has an example");
-    let (example, _) = rest.split_once("```").unwrap();
-    let (first, lines) = example.split_once('\n').unwrap();
-    let config = first.strip_prefix("C = ").expect("the example begins with its configuration");
-
-    let mut bench = Bench::start().unwrap();
-    let keys = Wire::new("billing", &switchgear_core::Config::default()).keys;
-    let mut calls = 0;
-    for line in lines.lines() {
-        let (call, reply) = line.split_once("->").map(|(call, reply)| (call.trim(), reply.trim())).unwrap();
-        let (name, args) = call.split_once(' ').unwrap_or((call, ""));
-        let script = SCRIPTS.iter().find(|script| script.name == name).unwrap();
-        let keys = if name == "admit" { &keys[..1] } else { &keys[..] };
-        let args = args.split_whitespace().map(|arg| if arg == "C" { config } else { arg });
-        let mut command = redis::cmd("EVAL");
-        command.arg(script.text).arg(keys.len()).arg(keys).arg(args.collect::<Vec<_>>());
-        let answered: Vec<Option<String>> = command.query(&mut bench.connection).unwrap();
-        let answered: Vec<String> = answered.into_iter().map(|field| field.unwrap_or("nil".to_owned())).collect();
-        assert_eq!(answered.join(" "), reply, "{line}");
-        calls += 1;
+/// A worked example: definitions (`C = ...`), then calls and what they answer, and what was announced.
+fn work_through(bench: &mut Bench, events: &mut PubSub<'_>, example: &str) -> usize {
+    run(&mut bench.connection, &["FLUSHALL"]).unwrap();
+    let is_definition = |line: &&str| line.split_once(" = ").is_some_and(|(name, _)| name.len() == 1);
+    let definitions: Vec<(&str, &str)> =
+        example.lines().take_while(is_definition).filter_map(|line| line.split_once(" = ")).collect();
+    // A word may stand for a text that has spaces, and a line feed.
+    let meant = |word: &str| {
+        let defined = definitions.iter().find(|(name, _)| *name == word);
+        defined.map_or(word.to_owned(), |(_, text)| text.replace("\\n", "\n"))
+    };
+    let config = meant("C");
+    let mut keys = vec!["{cb:billing}".to_owned(), "{cb:billing}:f".to_owned(), "{cb:billing}:p".to_owned()];
+    if config.starts_with("rate") {
+        keys.push("{cb:billing}:r".to_owned());
     }
-    assert_eq!(calls, 8);
+    if !config.starts_with("rolling") && !config.ends_with(" 1") {
+        keys.push("{cb:billing}:i".to_owned());
+    }
+    let mut worked = 0;
+    for line in example.lines().skip(definitions.len()) {
+        let (call, reply) = line.split_once("->").map(|(call, reply)| (call.trim(), reply.trim())).unwrap();
+        let words: Vec<String> = call.split_whitespace().map(meant).collect();
+        let reply: Vec<String> = reply.split(' ').map(meant).collect();
+        let answered = if words[0] == CHANNEL {
+            events.get_message().unwrap().get_payload::<String>().unwrap()
+        } else {
+            let mut command = redis::Cmd::new();
+            if let Some(script) = SCRIPTS.iter().find(|script| script.name == words[0]) {
+                let keys = if script.name == "admit" { &keys[..1] } else { &keys[..] };
+                command.arg("EVAL").arg(script.text).arg(keys.len()).arg(keys).arg(&words[1..]);
+            } else {
+                command.arg(&words);
+            }
+            let answered: Vec<Option<String>> = command.query(&mut bench.connection).unwrap();
+            answered.into_iter().map(|field| field.unwrap_or("nil".to_owned())).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(answered, reply.join(" "), "{line}");
+        worked += 1;
+    }
+    worked
+}
+
+#[test]
+fn the_readmes_examples_are_what_the_scripts_answer() {
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../lua/README.md")).unwrap();
+    let blocks = readme.split("```text\n").skip(1).filter_map(|rest| Some(rest.split_once("```")?.0));
+    let mut bench = Bench::start().unwrap();
+    let mut listening = bench.server.connect().unwrap();
+    let mut events = listening.as_pubsub();
+    events.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    events.subscribe(CHANNEL).unwrap();
+    let worked: Vec<usize> = blocks
+        .filter(|block| block.starts_with("C = "))
+        .map(|block| work_through(&mut bench, &mut events, block))
+        .collect();
+    assert_eq!(worked, [8, 7, 6]);
 }

@@ -4,24 +4,32 @@ use std::collections::BTreeSet;
 
 use switchgear_core::TripOn;
 use switchgear_tests::servers::{Server, run};
-use switchgear_tests::situations::{Bench, Situation, TRIP_ON};
+use switchgear_tests::situations::{Bench, Counting, Situation};
 
 /// The calls that write nothing, wherever they come.
 const ALWAYS: [&str; 5] = ["get_state", "give back no slot", "stale success", "stale failure", "stale release"];
 /// Everything an instance does of its own accord.
-const SETTLING: [&str; 6] =
-    ["success", "failure", "release", "success without permit", "failure without permit", "release without permit"];
+const SETTLING: [&str; 8] = [
+    "success",
+    "two successes",
+    "failure",
+    "failure after two successes",
+    "release",
+    "success without permit",
+    "failure without permit",
+    "release without permit",
+];
 
 /// The calls that write nothing in this situation.
-fn silent(situation: Situation, trip_on: TripOn) -> BTreeSet<&'static str> {
+fn silent(situation: Situation, counting: Counting) -> BTreeSet<&'static str> {
     let mut silent = BTreeSet::from(ALWAYS);
     match situation {
         Situation::Fresh | Situation::Counted => {
             // A closed admission, and outcomes that change nothing.
             silent.extend(["can_request", "give back a slot", "release", "release without permit"]);
-            let row_to_end = trip_on == TripOn::Consecutive && situation == Situation::Counted;
-            if trip_on != TripOn::Rate && !row_to_end {
-                silent.extend(["success", "success without permit"]);
+            let row_to_end = counting.trip_on == TripOn::Consecutive && situation == Situation::Counted;
+            if counting.trip_on != TripOn::Rate && !row_to_end {
+                silent.extend(["success", "two successes", "success without permit"]);
             }
         }
         Situation::Open => {
@@ -53,23 +61,23 @@ fn silent(situation: Situation, trip_on: TripOn) -> BTreeSet<&'static str> {
 #[test]
 fn what_must_write_nothing_runs_no_writing_command() {
     let mut bench = Bench::start().unwrap();
-    for trip_on in TRIP_ON {
+    for counting in Counting::ALL {
         for situation in Situation::ALL {
             let names: Vec<&str> =
-                bench.prepare(situation, trip_on).unwrap().every_call().into_iter().map(|(name, _)| name).collect();
+                bench.prepare(situation, counting).unwrap().every_call().into_iter().map(|(name, _)| name).collect();
             let mut found = BTreeSet::new();
             for name in names {
-                let circuit = bench.prepare(situation, trip_on).unwrap();
+                let circuit = bench.prepare(situation, counting).unwrap();
                 let (_, call) = circuit.every_call().into_iter().find(|(other, _)| *other == name).unwrap();
                 let before = (bench.writing_commands().unwrap(), bench.stored(&circuit.wire).unwrap());
                 bench.send(&call).unwrap();
                 let after = (bench.writing_commands().unwrap(), bench.stored(&circuit.wire).unwrap());
                 if before.0 == after.0 {
-                    assert_eq!(before.1, after.1, "{name} in {situation:?} by {trip_on:?}");
+                    assert_eq!(before.1, after.1, "{name} in {situation:?} by {counting:?}");
                     found.insert(name);
                 }
             }
-            assert_eq!(found, silent(situation, trip_on), "{situation:?} by {trip_on:?}");
+            assert_eq!(found, silent(situation, counting), "{situation:?} by {counting:?}");
         }
     }
 }
@@ -79,18 +87,18 @@ fn what_writes_nothing_is_answered_by_a_read_only_replica_and_the_rest_is_refuse
     let primary = Server::start().unwrap();
     let replica = Server::replica_of(&primary).unwrap();
     let (mut primary, mut replica) = (Bench::on(primary).unwrap(), Bench::on(replica).unwrap());
-    for trip_on in TRIP_ON {
+    for counting in Counting::ALL {
         for situation in Situation::ALL {
-            let circuit = primary.prepare(situation, trip_on).unwrap();
+            let circuit = primary.prepare(situation, counting).unwrap();
             // Until the replica has everything.
             run(&mut primary.connection, &["WAIT", "1", "0"]).unwrap();
             let before = replica.values(&circuit.wire).unwrap();
             let reading = replica.reading(&circuit.wire, circuit.now).unwrap();
             assert_eq!(reading, primary.reading(&circuit.wire, circuit.now).unwrap(), "{situation:?}");
             for (name, call) in circuit.every_call() {
-                let place = format!("{name} in {situation:?} by {trip_on:?}");
+                let place = format!("{name} in {situation:?} by {counting:?}");
                 let answer = replica.send(&call);
-                if silent(situation, trip_on).contains(name) {
+                if silent(situation, counting).contains(name) {
                     assert_eq!(answer.unwrap(), primary.send(&call).unwrap(), "{place}");
                 } else {
                     assert_eq!(answer.unwrap_err().code(), Some("READONLY"), "{place}");

@@ -3,16 +3,19 @@
 use switchgear_core::{Outcome, Settlement, State, TripOn};
 use switchgear_tests::lua::{LuaPermit, PermitKind, ScriptId};
 use switchgear_tests::servers::run;
-use switchgear_tests::situations::{Bench, START, Situation, THRESHOLD, TRIP_ON};
+use switchgear_tests::situations::{Bench, Counting, START, Situation, THRESHOLD, TRIP_ON};
 
 /// Where the second delivery of a command changes something, as the README of the scripts says.
-fn is_exempt(name: &str, situation: Situation, trip_on: TripOn) -> bool {
+fn is_exempt(name: &str, situation: Situation, counting: Counting) -> bool {
     let is_closed = matches!(situation, Situation::Fresh | Situation::Counted);
     match name {
         // It keeps no ids: each command that comes twice is one call too many.
-        "success" | "success without permit" | "failure" | "failure without permit" => {
-            trip_on == TripOn::Rate && is_closed
-        }
+        "success"
+        | "success without permit"
+        | "two successes"
+        | "failure"
+        | "failure without permit"
+        | "failure after two successes" => counting.trip_on == TripOn::Rate && is_closed,
         // It names no call, so the second frees another slot.
         "release without permit" => matches!(situation, Situation::HalfOpen | Situation::HalfOpenFull),
         // Manual control is done again: the same state, another epoch.
@@ -25,14 +28,14 @@ fn is_exempt(name: &str, situation: Situation, trip_on: TripOn) -> bool {
 fn the_second_delivery_of_every_command_changes_nothing() {
     let mut bench = Bench::start().unwrap();
     let mut compared = 0;
-    for trip_on in TRIP_ON {
+    for counting in Counting::ALL {
         for situation in Situation::ALL {
             let names: Vec<&str> =
-                bench.prepare(situation, trip_on).unwrap().every_call().into_iter().map(|(name, _)| name).collect();
-            for name in names.into_iter().filter(|name| !is_exempt(name, situation, trip_on)) {
-                let circuit = bench.prepare(situation, trip_on).unwrap();
+                bench.prepare(situation, counting).unwrap().every_call().into_iter().map(|(name, _)| name).collect();
+            for name in names.into_iter().filter(|name| !is_exempt(name, situation, counting)) {
+                let circuit = bench.prepare(situation, counting).unwrap();
                 let (_, call) = circuit.every_call().into_iter().find(|(other, _)| *other == name).unwrap();
-                let place = format!("{name} in {situation:?} by {trip_on:?}");
+                let place = format!("{name} in {situation:?} by {counting:?}");
 
                 let first = bench.send(&call).unwrap();
                 let after_first = bench.values(&circuit.wire).unwrap();

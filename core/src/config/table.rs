@@ -204,13 +204,11 @@ pub enum HostOption {
     OpenCacheMs,
     /// `closedCacheMs`: an age; how long a shared circuit that is known to be closed admits without asking.
     ClosedCacheMs,
-    /// `quorum`: a count; the instances that must have seen failures before the fleet trips.
-    Quorum,
 }
 
 impl HostOption {
     /// Every host option.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 7] = [
         Self::TimeoutMs,
         Self::SlowCallMs,
         Self::MaxKeys,
@@ -218,7 +216,6 @@ impl HostOption {
         Self::IdleTtlMs,
         Self::OpenCacheMs,
         Self::ClosedCacheMs,
-        Self::Quorum,
     ];
 
     /// The name in JavaScript's spelling.
@@ -232,7 +229,6 @@ impl HostOption {
             Self::IdleTtlMs => "idleTtlMs",
             Self::OpenCacheMs => "openCacheMs",
             Self::ClosedCacheMs => "closedCacheMs",
-            Self::Quorum => "quorum",
         }
     }
 
@@ -243,7 +239,7 @@ impl HostOption {
             Self::TimeoutMs => Kind::Timer,
             Self::SlowCallMs | Self::ForMs | Self::IdleTtlMs => Kind::Duration,
             Self::OpenCacheMs | Self::ClosedCacheMs => Kind::Age,
-            Self::MaxKeys | Self::Quorum => Kind::Count,
+            Self::MaxKeys => Kind::Count,
         }
     }
 }

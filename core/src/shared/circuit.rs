@@ -21,6 +21,7 @@ use super::times::Times;
 use crate::config::{Config, HostOption, Naming, Value};
 use crate::error::{ConfigError, NameError};
 use crate::permit::{Decision, Outcome, Permit, Settled, Settlement};
+use crate::quorum::Ring;
 use crate::time::Millis;
 
 mod health;
@@ -87,8 +88,8 @@ pub struct SharedCircuit {
     /// For what goes wrong with this circuit alone.
     guards: Guards,
     successes: Successes,
-    /// How many failures were told, for the ring of a quorum.
-    failures_told: u64,
+    /// What this process's failures are called where a quorum must agree.
+    ring: Ring,
     mismatch_told: bool,
 }
 
@@ -110,8 +111,9 @@ impl SharedCircuit {
         config: Config,
         options: SharedOptions,
     ) -> Result<Self, NameError> {
+        let ring = Ring::new(options.quorum, &config);
         Ok(Self {
-            keys: Keys::new(prefix, name, config.trip_on(), options.quorum)?,
+            keys: Keys::new(prefix, name, &config, options.quorum)?,
             config_arg: config.wire(options.idle_ttl_ms, options.quorum),
             channel: Announcement::channel(prefix),
             origin: event::origin(nonce, name, instance),
@@ -127,7 +129,7 @@ impl SharedCircuit {
             known: Known::default(),
             guards: Guards::new(),
             successes: Successes::default(),
-            failures_told: 0,
+            ring,
             mismatch_told: false,
         })
     }

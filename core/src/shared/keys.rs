@@ -6,9 +6,10 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::Script;
-use crate::config::TripOn;
+use crate::config::{Config, TripOn};
 use crate::error::NameError;
 use crate::name::{check_name, check_prefix};
+use crate::quorum::Quorum;
 
 /// The keys of one circuit. They share a hash tag, so a cluster keeps them in one slot and a script may touch them all.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,15 +23,15 @@ impl Keys {
     /// The prefix when nobody says: that of NestJS RedisX, so that a fleet can be moved over instance by instance.
     pub const DEFAULT_PREFIX: &'static str = "cb:";
 
-    pub(super) fn new(prefix: &str, name: &str, trip_on: TripOn, quorum: u64) -> Result<Self, NameError> {
+    pub(super) fn new(prefix: &str, name: &str, config: &Config, quorum: Quorum) -> Result<Self, NameError> {
         check_prefix(prefix)?;
         check_name(name)?;
         let base = format!("{{{prefix}{name}}}");
         let mut all = vec![base.clone(), format!("{base}:f"), format!("{base}:p")];
-        if trip_on == TripOn::Rate {
+        if config.trip_on() == TripOn::Rate {
             all.push(format!("{base}:r"));
         }
-        if quorum > 1 && trip_on != TripOn::Rolling {
+        if quorum.has_instances_key(config) {
             all.push(format!("{base}:i"));
         }
         Ok(Self { all })

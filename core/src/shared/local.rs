@@ -3,6 +3,7 @@
 use crate::breaker::{CircuitBreaker, Mode, State};
 use crate::config::{Config, TripOn};
 use crate::permit::{Admission, Outcome, Permit, Reason, Settled, Settlement, Transition};
+use crate::quorum::Quorum;
 use crate::snapshot::Snapshot;
 use crate::time::{Millis, is_over};
 
@@ -34,7 +35,7 @@ impl Local {
             untaken_at: None,
             stands: false,
             stands_in: options.on_store_failure == OnStoreFailure::Local,
-            always_stands: options.quorum > 1,
+            always_stands: options.quorum != Quorum::ONE,
         }
     }
 

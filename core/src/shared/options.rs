@@ -4,8 +4,9 @@ use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use crate::config::{Config, HostOption, Naming, TripOn, Value};
+use crate::config::{Config, HostOption, Naming, Value};
 use crate::error::ConfigError;
+use crate::quorum::Quorum;
 
 /// What an admission answers while the store does not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -51,7 +52,7 @@ pub struct SharedOptions {
     /// How long a circuit that is known to be closed admits without asking, in milliseconds from the question on. Default: 0.
     pub closed_cache_ms: u64,
     /// How many instances must have seen failures before the fleet trips. Default: 1.
-    pub quorum: u64,
+    pub quorum: Quorum,
 }
 
 /// A day: traffic that comes once a night still meets what the circuit knew.
@@ -78,7 +79,7 @@ impl SharedOptions {
             // None: an answer that is never old is what people expect who have not asked for less.
             closed_cache_ms: 0,
             // One: a failure is a failure, whoever saw it.
-            quorum: 1,
+            quorum: Quorum::ONE,
         }
     }
 
@@ -106,7 +107,7 @@ impl SharedOptions {
             } else if name == closed_cache {
                 options.closed_cache_ms = HostOption::ClosedCacheMs.check(naming, value)?;
             } else if name == quorum {
-                options.quorum = self::quorum(naming, name, value, &config)?;
+                options.quorum = Quorum::new(naming, value, &config)?;
             }
         }
         Ok((config, options))
@@ -132,20 +133,6 @@ fn idle_ttl_ms(naming: Naming, name: &str, value: Value<'_>, config: &Config) ->
         return Err(ConfigError::out_of_range(name, &valid, value.to_string()));
     }
     Ok(ms)
-}
-
-/// Where fewer failures trip than instances must have seen one, nothing would ever trip.
-fn quorum(naming: Naming, name: &str, value: Value<'_>, config: &Config) -> Result<u64, ConfigError> {
-    let instances = HostOption::Quorum.check(naming, value)?;
-    let (most, of) = match config.trip_on() {
-        TripOn::Rolling | TripOn::Consecutive => (config.failure_threshold(), "failureThreshold"),
-        TripOn::Rate => (config.minimum_calls(), "minimumCalls"),
-    };
-    if instances > most {
-        let valid = format!("an integer from 1 to {} ({most})", naming.spell(of));
-        return Err(ConfigError::out_of_range(name, &valid, value.to_string()));
-    }
-    Ok(instances)
 }
 
 #[cfg(test)]
@@ -220,10 +207,10 @@ mod tests {
 
     #[test]
     fn a_quorum_that_could_never_be_reached_is_refused() {
-        assert_eq!(build(&[("quorum", 5.into())]).unwrap().1.quorum, 5);
+        assert_eq!(build(&[("quorum", 5.into())]).unwrap().1.quorum.get(), 5);
         assert_eq!(
             build(&[("quorum", 6.into())]).unwrap_err().to_string(),
-            "`quorum` must be an integer from 1 to failureThreshold (5), got `6`"
+            "`quorum` must be an integer from 1 to 5 (`failureThreshold`), got `6`"
         );
         assert!(build(&[("tripOn", "rate".into()), ("quorum", 20.into())]).is_ok());
         assert!(build(&[("tripOn", "rate".into()), ("quorum", 21.into())]).is_err());

@@ -1,4 +1,6 @@
 use super::*;
+use crate::quorum::Quorum;
+use alloc::format;
 use alloc::string::ToString;
 
 type Fields<'a> = &'a [(&'a str, Value<'a>)];
@@ -207,8 +209,14 @@ fn the_wire_form_reads_back_exactly() {
     let config =
         camel(&[&[("tripOn", "rate".into()), ("failureRate", (1.0 / 3.0).into()), ("openBackoff", 1.1.into())]])
             .unwrap();
-    assert_eq!(config.wire(86_400_000, 1), "rate 5 10000 0.3333333333333333 20 30000 1.1 300000 1 1 30000 86400000 1");
+    let rest = "rate 5 10000 0.3333333333333333 20 30000 1.1 300000 1 1 30000 86400000";
+    assert_eq!(config.wire(86_400_000, Quorum::ONE), format!("{rest} 1"));
+    let quorum = Quorum::new(Naming::Camel, 3.into(), &config).unwrap();
+    assert_eq!(config.wire(86_400_000, quorum), format!("{rest} 3"));
     let smallest = camel(&[&[("tripOn", "rate".into()), ("failureRate", 5e-324.into())]]).unwrap();
-    let rate = smallest.wire(1, 1).split(' ').nth(3).unwrap().parse::<f64>().unwrap();
-    assert!(rate > 0.0 && smallest.wire(1, 1).split(' ').nth(3).unwrap().len() > 300, "decimal, never an exponent");
+    let rate = smallest.wire(1, Quorum::ONE).split(' ').nth(3).unwrap().parse::<f64>().unwrap();
+    assert!(
+        rate > 0.0 && smallest.wire(1, Quorum::ONE).split(' ').nth(3).unwrap().len() > 300,
+        "decimal, never an exponent"
+    );
 }

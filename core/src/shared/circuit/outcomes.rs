@@ -10,7 +10,6 @@ use super::super::node::{Node, Way};
 use super::super::permit::{PermitKind, SharedPermit};
 use super::super::times::Times;
 use super::{STALE, SharedCircuit};
-use crate::config::TripOn;
 use crate::permit::{Outcome, Settled, Transition};
 use crate::time::Millis;
 
@@ -76,13 +75,7 @@ impl SharedCircuit {
     /// What a failure is called in the window: by its own id, or where a quorum must agree by one of the few that each
     /// instance has, so that one instance alone never reaches the threshold.
     pub(super) fn failure_member(&mut self, id: String) -> String {
-        if self.options.quorum <= 1 || self.config.trip_on() != TripOn::Rolling {
-            return id;
-        }
-        let places = self.config.failure_threshold().div_ceil(self.options.quorum);
-        let place = self.failures_told % places;
-        self.failures_told += 1;
-        [self.instance.as_str(), ":", &place.to_string()].concat()
+        if self.options.quorum.has_rings(&self.config) { self.ring.next_member(&self.instance) } else { id }
     }
 
     /// Gives back what this id may have been granted, if the store is worth asking.
