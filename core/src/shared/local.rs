@@ -75,6 +75,10 @@ impl Local {
     /// Is told of a call that the store admitted, or nobody. `taken`: the store has the outcome, too. The transition is
     /// one that callers notice; while the store decides, what happens here is nobody's business.
     pub(super) fn feed(&mut self, host: Millis, period: Option<u64>, outcome: Outcome, taken: bool) -> Settled {
+        if period == Some(NO_PERIOD) && outcome == Outcome::Failure && !taken && !self.stands && !self.is_closed() {
+            // It had tripped with failures that the store took, and the store went on admitting. This one marks it.
+            return self.trip(host, (State::Closed, Reason::Threshold, 1));
+        }
         // Only while closed: a probe of this breaker is settled by its own permit.
         if self.breaker.hints().admit_free.is_none() {
             return UNHEARD;
@@ -86,6 +90,11 @@ impl Local {
 
     /// The probe of the store failed, and the store does not know: this process at least does not try again at once.
     pub(super) fn probe_failed(&mut self, host: Millis) -> Settled {
+        self.trip(host, (State::HalfOpen, Reason::ProbeFailed, 0))
+    }
+
+    /// Trips, and stands by it.
+    fn trip(&mut self, host: Millis, (from, reason, failures): (State, Reason, u64)) -> Settled {
         if !self.stands_in {
             return UNHEARD;
         }
@@ -93,16 +102,20 @@ impl Local {
         let _ = self.breaker.trip(host, None);
         self.stands = true;
         let Snapshot { remaining_open_ms, epoch, .. } = self.breaker.snapshot(host);
-        let (from, to, reason, open_ms) = (State::HalfOpen, State::Open, Reason::ProbeFailed, Some(remaining_open_ms));
-        let transition = Some(Transition { from, to, at: host, reason, failures: 0, open_ms, epoch });
+        let (to, open_ms) = (State::Open, Some(remaining_open_ms));
+        let transition = Some(Transition { from, to, at: host, reason, failures, open_ms, epoch });
         Settled { status: Settlement::Applied, transition }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.breaker.hints().admit_free.is_some()
     }
 
     /// What the store reports: a later period ends what was counted in this one.
     pub(super) fn follow(&mut self, host: Millis, view: View) {
         let is_first = self.followed.is_none();
         // The store has forgotten the period that this breaker only mirrors (FLUSHALL, a failover): it has to count again.
-        let is_forgotten = view.seen == Seen::Closed && !self.stands && self.breaker.hints().admit_free.is_none();
+        let is_forgotten = view.seen == Seen::Closed && !self.stands && !self.is_closed();
         if !is_first && (self.followed == Some(view.epoch) || self.followed > Some(view.epoch) && !is_forgotten) {
             return;
         }
@@ -114,6 +127,8 @@ impl Local {
             Seen::ForcedOpen => drop(self.breaker.force_open(host)),
             // Whatever the fleet does, what this process saw for itself holds on.
             Seen::Open { .. } | Seen::HalfOpen if self.stands => return,
+            // So does a probe of its own.
+            Seen::HalfOpen if self.breaker.state() == State::HalfOpen => return,
             Seen::Open { wait } => drop(self.breaker.trip(host, Some(wait.max(1)))),
             // A probe each, should the store go away now.
             Seen::HalfOpen => drop(self.breaker.trip(Millis::derived(host.get().saturating_sub(1)), Some(1))),
