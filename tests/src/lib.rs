@@ -2,6 +2,7 @@
 
 pub mod core_runners;
 pub mod lua;
+pub mod model;
 pub mod servers;
 pub mod situations;
 pub mod vectors;
