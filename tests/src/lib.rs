@@ -2,6 +2,7 @@
 
 pub mod core_runners;
 pub mod lua;
+pub mod model;
 pub mod quorum_vectors;
 pub mod servers;
 pub mod situations;

@@ -1,5 +1,6 @@
 //! The table of scripts, and that both sides of the wire speak of the same things.
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};

@@ -1,6 +1,6 @@
 //! The breaker of this process alone, which decides while the store cannot be asked (DESIGN 5.4).
 
-use crate::breaker::{CircuitBreaker, Mode, State};
+use crate::breaker::{CircuitBreaker, State};
 use crate::config::{Config, TripOn};
 use crate::permit::{Admission, Outcome, Permit, Reason, Settled, Settlement, Transition};
 use crate::quorum::Quorum;
@@ -77,14 +77,13 @@ impl Local {
     /// the outcome, too. The transition is one that callers notice; while the store decides, what happens here is nobody's
     /// business.
     pub(super) fn feed(&mut self, host: Millis, period: Option<u64>, outcome: Outcome, taken: bool) -> Settled {
-        let decides = self.stands || !taken;
-        // Admitted by the store since this breaker opened.
-        let is_later = period == Some(NO_PERIOD);
-        if outcome == Outcome::Failure && !taken && is_later && self.is_outvoted(host) {
-            return self.trip_anew(host, State::Closed, Reason::Threshold, 1);
+        if period == Some(NO_PERIOD) && outcome == Outcome::Failure && !taken && !self.stands && !self.is_closed() {
+            // It had tripped with failures that the store took, and the store went on admitting. This one marks it.
+            return self.trip(host, (State::Closed, Reason::Threshold, 1));
         }
+        let decides = self.stands || !taken;
         // The plain rules of a half-open state free a slot: only where the slots that count are ours.
-        if self.breaker.hints().admit_free.is_none() && !(period.is_none() && decides) {
+        if !(self.is_closed() || period.is_none() && decides) {
             return UNHEARD;
         }
         let mut settled = self.count(host, period.map(|epoch| Permit::Closed { epoch }), outcome, taken);
@@ -95,7 +94,7 @@ impl Local {
     /// The store admits while CLOSED. What this breaker saw that the fleet does not go by, an opening's length ago, is over:
     /// it counts again.
     pub(super) fn agree(&mut self, host: Millis) {
-        if self.stands || self.breaker.hints().admit_free.is_some() || self.breaker.retry_after(host) != Some(0) {
+        if self.stands || self.is_closed() || self.breaker.retry_after(host) != Some(0) {
             return;
         }
         self.breaker.reset(host);
@@ -104,20 +103,14 @@ impl Local {
 
     /// The probe of the store failed, and the store does not know: this process at least does not try again at once.
     pub(super) fn probe_failed(&mut self, host: Millis) -> Settled {
+        self.trip(host, (State::HalfOpen, Reason::ProbeFailed, 0))
+    }
+
+    /// Trips, and stands by it.
+    fn trip(&mut self, host: Millis, (from, reason, failures): (State, Reason, u64)) -> Settled {
         if !self.stands_in {
             return UNHEARD;
         }
-        self.trip_anew(host, State::HalfOpen, Reason::ProbeFailed, 0)
-    }
-
-    /// Whether it has tripped by failures that the store took, while the store goes on admitting.
-    fn is_outvoted(&self, host: Millis) -> bool {
-        let Snapshot { mode, remaining_open_ms, .. } = self.breaker.snapshot(host);
-        self.stands_in && !self.stands && mode == Mode::Auto && remaining_open_ms > 0
-    }
-
-    /// Opens, and stands. `from`: what callers have seen until now.
-    fn trip_anew(&mut self, host: Millis, from: State, reason: Reason, failures: u64) -> Settled {
         // The error is that of `for_ms`, and none is given.
         let _ = self.breaker.trip(host, None);
         self.stands = true;
@@ -127,11 +120,15 @@ impl Local {
         Settled { status: Settlement::Applied, transition }
     }
 
+    fn is_closed(&self) -> bool {
+        self.breaker.hints().admit_free.is_some()
+    }
+
     /// What the store reports: a later period ends what was counted in this one.
     pub(super) fn follow(&mut self, host: Millis, view: View) {
         let is_first = self.followed.is_none();
         // The store has forgotten the period that this breaker only mirrors (FLUSHALL, a failover): it has to count again.
-        let is_forgotten = view.seen == Seen::Closed && !self.stands && self.breaker.hints().admit_free.is_none();
+        let is_forgotten = view.seen == Seen::Closed && !self.stands && !self.is_closed();
         if !is_first && (self.followed == Some(view.epoch) || self.followed > Some(view.epoch) && !is_forgotten) {
             return;
         }
@@ -143,6 +140,8 @@ impl Local {
             Seen::ForcedOpen => drop(self.breaker.force_open(host)),
             // Whatever the fleet does, what this process saw for itself holds on.
             Seen::Open { .. } | Seen::HalfOpen if self.stands => return,
+            // So does a probe of its own.
+            Seen::HalfOpen if self.breaker.state() == State::HalfOpen => return,
             Seen::Open { wait } => drop(self.breaker.trip(host, Some(wait.max(1)))),
             // A probe each, should the store go away now.
             Seen::HalfOpen => drop(self.breaker.trip(Millis::derived(host.get().saturating_sub(1)), Some(1))),

@@ -391,3 +391,39 @@ fn a_failure_from_before_the_trip_prolongs_nothing() {
     assert_eq!(desk.fails(1_000, ask.ticket, LOST).transition, None);
     outage_while_open(&mut desk, 1_100);
 }
+
+#[test]
+fn a_failure_that_nobody_took_marks_a_process_that_had_tripped_with_others() {
+    let mut desk = desk(&[("trip_on", "consecutive".into()), ("failure_threshold", 2.into())]);
+    for now in [100, 101] {
+        let permit = desk.admitted(now);
+        let ask = desk.tells(now, Some(permit), Outcome::Failure);
+        desk.replies(now, ask.ticket, &long([1, 0, 0, 42, 0]));
+    }
+    // Elsewhere a success came between: the store admits, and then takes no more.
+    let permit = desk.admitted(102);
+    let ask = desk.tells(103, Some(permit), Outcome::Failure);
+    let step = desk.is_late(203, ask.ticket);
+    assert_eq!(step.answer, Some(Answer::Settled(Settlement::Applied)));
+    assert_eq!(step.transition.map(|t| (t.from, t.to)), Some((State::Closed, State::Open)));
+    assert_eq!(desk.knows(204).answer, refused(State::Open, Some(29_899)));
+}
+
+#[test]
+fn a_probe_of_this_process_is_its_only_one_whatever_the_store_says_meanwhile() {
+    let mut desk = desk(&[]);
+    let ticket = desk.asks(29_000);
+    desk.sends();
+    desk.reads(29_000, ticket, OPEN);
+    let ticket = desk.asks(30_050);
+    desk.sends();
+    desk.reads(30_051, ticket, OPEN);
+    let late = desk.sends();
+    assert_eq!(granted(&desk.is_late(30_150, late.ticket)).kind, PermitKind::LocalProbe);
+    desk.replies(30_151, late.ticket, &[2, 2, 0, 30_051, 0, 1, 1, 0, -1, 0]);
+    desk.sends();
+    let ticket = desk.asks(30_152);
+    desk.sends();
+    let step = desk.fails(30_153, ticket, LOST);
+    assert!(matches!(step.answer, Some(Answer::Refused { state: State::HalfOpen, .. })), "{step:?}");
+}

@@ -1,0 +1,124 @@
+//! One process of the fleet: an engine, and what its host remembers.
+
+use std::collections::BTreeMap;
+
+use switchgear_core::shared::{Keys, Node, SharedCircuit, SharedOptions, SharedPermit, Times};
+use switchgear_core::{Config, Millis, Outcome};
+
+/// How long a host waits for the store.
+pub const TIMEOUT_MS: u64 = 100;
+
+/// One process.
+#[derive(Clone, Debug)]
+pub struct Instance {
+    /// The engine.
+    pub circuit: SharedCircuit,
+    /// The server as this process knows it.
+    pub node: Node,
+    /// Tells it from those before it.
+    pub nonce: u64,
+    /// What is waited for, by ticket.
+    pub waiting: BTreeMap<u64, Waiting>,
+    /// When each ticket is over, on the host's clock.
+    pub deadlines: BTreeMap<u64, u64>,
+    /// The calls at the dependency.
+    pub running: Vec<Running>,
+    /// The latest period that it can have heard of.
+    pub told: u64,
+    /// The ticket under which it last told something that changes the circuit.
+    pub last_word: u64,
+    /// What it saw for itself, and must be protected from.
+    pub shield: Option<Shield>,
+    /// How far its clock is from the model's, and its idea of the store's.
+    pub clock: Clock,
+    /// For the search.
+    pub digested: Digested,
+}
+
+/// A hash of all the rest, as long as nothing has changed.
+#[derive(Clone, Copy, Default)]
+pub struct Digested(pub Option<(u64, u64)>);
+
+impl std::fmt::Debug for Digested {
+    fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        Ok(())
+    }
+}
+
+/// Whoever waits for a ticket.
+#[derive(Clone, Debug)]
+pub enum Waiting {
+    /// One caller, and so many who joined.
+    Admission {
+        /// How many joined.
+        joined: u64,
+        /// When the ticket was handed out, in the model's time.
+        since: u64,
+    },
+    /// The outcome of a call.
+    Settlement {
+        /// Its permit.
+        permit: SharedPermit,
+        /// How it ended.
+        outcome: Outcome,
+    },
+    /// A manual operation.
+    Control,
+}
+
+/// A call at the dependency.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Running {
+    /// What it was admitted with.
+    pub permit: SharedPermit,
+    /// When it began, in the model's time.
+    pub since: u64,
+}
+
+/// This process tripped with failures that the store did not take.
+#[derive(Clone, Debug)]
+pub struct Shield {
+    /// Until when nothing at all goes through, in the model's time.
+    pub until: u64,
+    /// Only a closed period after this one ends it.
+    pub epoch: u64,
+}
+
+/// What an instance takes for the time.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    /// The host's minus the model's.
+    pub host: u64,
+    /// The store's, as this process is told it, minus the model's; none: it asks the node.
+    pub store: Option<i64>,
+}
+
+impl Instance {
+    /// A process that has just started.
+    pub fn new(nonce: u64, config: &Config, options: SharedOptions, clock: Clock) -> Result<Self, String> {
+        let name = format!("host-{nonce}");
+        let circuit = SharedCircuit::new("x", Keys::DEFAULT_PREFIX, nonce, &name, config.clone(), options);
+        Ok(Self {
+            circuit: circuit.map_err(|error| error.to_string())?,
+            nonce,
+            node: Node::new(),
+            waiting: BTreeMap::new(),
+            deadlines: BTreeMap::new(),
+            running: Vec::new(),
+            told: 0,
+            last_word: 0,
+            shield: None,
+            clock,
+            digested: Digested::default(),
+        })
+    }
+
+    /// What this process takes the time for.
+    pub fn times(&self, now: u64) -> Times {
+        let millis = |ms: u64| Millis::new(ms).unwrap_or_default();
+        Times {
+            host: millis(now + self.clock.host),
+            store: self.clock.store.map(|skew| millis(now.saturating_add_signed(skew))),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Where searches begin, and what may happen in them.
+
+use switchgear_core::shared::{Control, SharedOptions};
+use switchgear_core::{Config, Naming, Outcome, Value};
+
+use super::instance::Clock;
+use super::world::{Action, Left, World};
+
+/// A search.
+#[derive(Clone)]
+pub struct Scenario {
+    /// What it is called.
+    pub name: &'static str,
+    pub(super) fields: Vec<(&'static str, Value<'static>)>,
+    /// One process each.
+    pub(super) clocks: Vec<Clock>,
+    /// What happens before anything may.
+    pub(super) prelude: fn(&mut World) -> Result<(), String>,
+    pub(super) outcomes: Vec<Outcome>,
+    pub(super) controls: Vec<Control>,
+    pub(super) crashes: bool,
+    /// By how much time may go on.
+    pub(super) ticks: Vec<u64>,
+    pub(super) left: Left,
+}
+
+/// The configuration of all: an opening of two seconds, and a probe's timeout as long.
+const OPEN_MS: i32 = 2_000;
+
+impl Scenario {
+    pub(super) fn build(&self) -> Result<(Config, SharedOptions), String> {
+        let common = [("failureThreshold", 1.into()), ("openDurationMs", OPEN_MS.into())];
+        SharedOptions::build(Naming::Camel, &[&common, &self.fields]).map_err(|error| error.to_string())
+    }
+}
+
+/// The store's time as the user's own clocks say it, a little apart.
+fn clocks(count: usize) -> Vec<Clock> {
+    let skews = [0, 40, -40];
+    skews.iter().cycle().take(count).map(|&skew| Clock { host: 0, store: Some(skew) }).collect()
+}
+
+/// Hosts whose clocks are ten minutes apart: they ask the node.
+fn wild_clocks(count: usize) -> Vec<Clock> {
+    (0..count as u64).map(|place| Clock { host: place * 600_000, store: None }).collect()
+}
+
+fn fresh(_: &mut World) -> Result<(), String> {
+    Ok(())
+}
+
+/// Each process has been admitted once, and knows that the circuit is closed.
+fn known(world: &mut World) -> Result<(), String> {
+    for place in 0..world.instances.len() {
+        world.act(Action::Call(place))?;
+        deliver(world)?;
+        world.act(Action::End(place, 0, Outcome::Success))?;
+        deliver(world)?;
+    }
+    Ok(())
+}
+
+/// The circuit has tripped, and its opening is over.
+fn reopening(world: &mut World) -> Result<(), String> {
+    world.act(Action::Call(0))?;
+    deliver(world)?;
+    world.act(Action::End(0, 0, Outcome::Failure))?;
+    deliver(world)?;
+    world.act(Action::Tick(2_050))
+}
+
+/// The first process holds the slot of a half-open circuit.
+fn probing(world: &mut World) -> Result<(), String> {
+    reopening(world)?;
+    world.act(Action::Call(0))?;
+    deliver(world)
+}
+
+/// The first process has not been answered three times, and does not ask any more.
+fn away(world: &mut World) -> Result<(), String> {
+    known(world)?;
+    for _ in 0..3 {
+        world.act(Action::Call(0))?;
+        world.act(Action::Break(0))?;
+        if !world.instance(0)?.running.is_empty() {
+            world.act(Action::End(0, 0, Outcome::Success))?;
+        }
+    }
+    Ok(())
+}
+
+fn deliver(world: &mut World) -> Result<(), String> {
+    while !world.net.is_empty() {
+        world.act(Action::RoundTrip(0))?;
+    }
+    Ok(())
+}
+
+fn scenario(name: &'static str, prelude: fn(&mut World) -> Result<(), String>, left: [u32; 4]) -> Scenario {
+    let [calls, faults, ticks, hears] = left;
+    Scenario {
+        name,
+        fields: vec![],
+        clocks: clocks(2),
+        prelude,
+        outcomes: vec![Outcome::Success, Outcome::Failure],
+        controls: vec![],
+        crashes: true,
+        ticks: vec![100, 2_000],
+        left: Left { calls, faults, ticks, hears },
+    }
+}
+
+/// The searches of every test run.
+pub fn small() -> Vec<Scenario> {
+    searches([1, 1, 1], [1, 0, 1])
+}
+
+/// The larger ones, for a run by name.
+pub fn larger() -> Vec<Scenario> {
+    searches([2, 1, 1], [1, 1, 1])
+}
+
+/// `probing_left`: what may happen where calls are under way from the beginning, which makes for more courses.
+fn searches([calls, faults, ticks]: [u32; 3], probing_left: [u32; 3]) -> Vec<Scenario> {
+    let only = [calls, faults, ticks, 0];
+    let [more, wrong, later] = probing_left;
+    let in_flight = [more, wrong, later, 0];
+    let heard = [calls, faults, ticks, 1];
+    vec![
+        scenario("a trip and a probe", reopening, only),
+        scenario("a probe in flight", probing, in_flight),
+        Scenario {
+            fields: vec![("halfOpenMaxCalls", 2.into()), ("successThreshold", 2.into())],
+            ..scenario("two probes in flight", probing, in_flight)
+        },
+        Scenario {
+            fields: vec![("closedCacheMs", 300.into())],
+            ticks: vec![100, 250, 2_000],
+            ..scenario("caches and announcements", known, heard)
+        },
+        scenario("the store is away", away, only),
+        Scenario {
+            fields: vec![("tripOn", "consecutive".into()), ("failureThreshold", 2.into())],
+            ..scenario("successes that have to be told", known, only)
+        },
+        Scenario { clocks: wild_clocks(2), ..scenario("clocks that are wrong", fresh, only) },
+        Scenario {
+            controls: vec![Control::Reset, Control::ForceOpen, Control::Trip { for_ms: Some(500) }],
+            ..scenario("an operator", known, [calls, 1, ticks, 1])
+        },
+        Scenario { fields: vec![("onStoreFailure", "fail-open".into())], ..scenario("open on failure", away, only) },
+        Scenario {
+            fields: vec![("onStoreFailure", "fail-closed".into())],
+            ..scenario("closed on failure", away, only)
+        },
+        Scenario { clocks: clocks(3), ..scenario("three processes", probing, in_flight) },
+    ]
+}

@@ -1,0 +1,511 @@
+//! A moment of a small fleet, and what may happen next.
+
+use std::rc::Rc;
+
+use switchgear_core::shared::{
+    Announcement, Answer, Ask, Begun, Command, Control, Others, PermitKind, Script, SharedOptions, SharedPermit, Step,
+};
+use switchgear_core::{Config, Outcome};
+
+use super::instance::{Digested, Instance, Running, TIMEOUT_MS, Waiting};
+use super::promises::Source;
+use super::scenarios::Scenario;
+use super::store::{Reply, Store};
+
+/// A moment.
+#[derive(Clone)]
+pub struct World {
+    pub(super) scenario: Rc<Scenario>,
+    pub(super) config: Rc<Config>,
+    pub(super) options: SharedOptions,
+    /// The model's time, in milliseconds.
+    pub(super) now: u64,
+    pub(super) store: Rc<Store>,
+    pub(super) is_up: bool,
+    pub(super) instances: Vec<Rc<Instance>>,
+    pub(super) net: Vec<Message>,
+    /// What was announced.
+    pub(super) events: Vec<Rc<str>>,
+    /// The probes of processes that died: the dependency may still be at work on them.
+    pub(super) orphans: Vec<u64>,
+    pub(super) left: Left,
+    pub(super) nonces: u64,
+}
+
+/// What may still happen.
+#[derive(Clone, Copy, Debug, Hash)]
+pub(super) struct Left {
+    pub(super) calls: u32,
+    pub(super) faults: u32,
+    pub(super) ticks: u32,
+    pub(super) hears: u32,
+}
+
+/// A command under way, or its reply.
+#[derive(Clone, Debug)]
+pub(super) struct Message {
+    pub(super) to: usize,
+    nonce: u64,
+    pub(super) ask: Rc<Ask>,
+    pub(super) reply: Option<Rc<Reply>>,
+}
+
+/// What may happen next. A message is named by its place among those under way.
+#[derive(Clone, Copy, Debug)]
+pub enum Action {
+    /// A process wants to call the dependency.
+    Call(usize),
+    /// One of its calls ends so.
+    End(usize, usize, Outcome),
+    /// An operator's.
+    Control(usize, Control),
+    /// A command arrives, and its reply.
+    RoundTrip(usize),
+    /// A command arrives; its reply takes longer.
+    Arrive(usize),
+    /// A reply arrives.
+    Reply(usize),
+    /// The connection breaks: the command or its reply is lost, and the client says so.
+    Break(usize),
+    /// The reply is lost, and the client sends the command again.
+    Double(usize),
+    /// The server does not know the script.
+    NoScript(usize),
+    /// A process hears an announcement, maybe late, maybe again.
+    Hear(usize, usize),
+    /// A process dies, and another takes its place.
+    Crash(usize),
+    /// The store forgets everything.
+    Flush,
+    /// The store cannot be reached.
+    GoDown,
+    /// It can be again.
+    ComeBack,
+    /// So many milliseconds go by.
+    Tick(u64),
+}
+
+impl World {
+    /// The moment that a scenario begins with.
+    ///
+    /// # Errors
+    /// What is wrong with the scenario, or a promise that its first steps break.
+    pub fn new(scenario: Scenario) -> Result<Self, String> {
+        let (config, options) = scenario.build()?;
+        let now = 1_000_000;
+        let left = Left { calls: 0, faults: 0, ticks: 0, hears: 0 };
+        let mut world = Self {
+            store: Rc::new(Store::new(&config, now)),
+            config: Rc::new(config),
+            options,
+            now,
+            is_up: true,
+            instances: Vec::new(),
+            net: Vec::new(),
+            events: Vec::new(),
+            orphans: Vec::new(),
+            left,
+            nonces: 0,
+            scenario: Rc::new(scenario),
+        };
+        for place in 0..world.scenario.clocks.len() {
+            let instance = world.start(place)?;
+            world.instances.push(instance);
+        }
+        let scenario = Rc::clone(&world.scenario);
+        (scenario.prelude)(&mut world)?;
+        world.left = scenario.left;
+        Ok(world)
+    }
+
+    fn start(&mut self, place: usize) -> Result<Rc<Instance>, String> {
+        self.nonces += 1;
+        let clock = *self.scenario.clocks.get(place).ok_or("no such process")?;
+        Ok(Rc::new(Instance::new(self.nonces, &self.config, self.options, clock)?))
+    }
+
+    /// What may happen next.
+    pub fn actions(&self) -> Vec<Action> {
+        let mut all = Vec::new();
+        for (place, instance) in self.instances.iter().enumerate() {
+            if self.left.calls > 0 {
+                all.push(Action::Call(place));
+                all.extend(self.scenario.controls.iter().map(|&control| Action::Control(place, control)));
+            }
+            for (call, running) in instance.running.iter().enumerate() {
+                // Calls that are alike end alike.
+                if call == 0 || instance.running.get(call - 1) != Some(running) {
+                    all.extend(self.scenario.outcomes.iter().map(|&outcome| Action::End(place, call, outcome)));
+                }
+            }
+            if self.left.faults > 0 && self.scenario.crashes {
+                all.push(Action::Crash(place));
+            }
+        }
+        for (place, message) in self.net.iter().enumerate() {
+            match message.reply {
+                Some(_) => all.push(Action::Reply(place)),
+                None if self.is_up => all.push(Action::RoundTrip(place)),
+                None => {}
+            }
+            if self.left.faults > 0 && message.reply.is_none() && self.is_up {
+                all.extend([Action::Arrive(place), Action::Double(place)]);
+                if matches!(message.ask.command, Command::Run(_)) && !message.ask.by_text {
+                    all.push(Action::NoScript(place));
+                }
+            }
+            if self.left.faults > 0 || !self.is_up {
+                all.push(Action::Break(place));
+            }
+        }
+        if self.left.hears > 0 {
+            for place in 0..self.instances.len() {
+                all.extend((0..self.events.len()).map(|event| Action::Hear(place, event)));
+            }
+        }
+        if self.left.faults > 0 {
+            all.push(Action::Flush);
+            if self.is_up {
+                all.push(Action::GoDown);
+            }
+        }
+        if !self.is_up {
+            all.push(Action::ComeBack);
+        }
+        if self.left.ticks > 0 {
+            all.extend(self.scenario.ticks.iter().map(|&ms| Action::Tick(ms)));
+        }
+        all
+    }
+
+    /// Does it.
+    ///
+    /// # Errors
+    /// The promise that this broke.
+    pub fn act(&mut self, action: Action) -> Result<(), String> {
+        match action {
+            Action::Call(place) => {
+                self.left.calls = self.left.calls.saturating_sub(1);
+                self.call(place)?;
+            }
+            Action::End(place, call, outcome) => self.end(place, call, outcome)?,
+            Action::Control(place, control) => {
+                self.left.calls = self.left.calls.saturating_sub(1);
+                self.control(place, control)?;
+            }
+            Action::RoundTrip(place) => {
+                self.arrive(place, false)?;
+                self.reply(place)?;
+            }
+            Action::Arrive(place) => {
+                self.left.faults = self.left.faults.saturating_sub(1);
+                self.arrive(place, false)?;
+            }
+            Action::Double(place) => {
+                self.left.faults = self.left.faults.saturating_sub(1);
+                self.arrive(place, true)?;
+            }
+            Action::Reply(place) => self.reply(place)?,
+            Action::Break(place) => {
+                if self.is_up {
+                    self.left.faults = self.left.faults.saturating_sub(1);
+                }
+                self.error(place, "Connection is closed.")?;
+            }
+            Action::NoScript(place) => {
+                self.left.faults = self.left.faults.saturating_sub(1);
+                self.error(place, "NOSCRIPT No matching script.")?;
+            }
+            Action::Hear(place, event) => self.hear(place, event)?,
+            Action::Crash(place) => {
+                self.left.faults = self.left.faults.saturating_sub(1);
+                let dead = Rc::clone(self.instance(place)?);
+                let probes = dead.running.iter().filter(|call| call.permit.kind == PermitKind::Probe);
+                self.orphans.extend(probes.map(|call| call.since));
+                let next = self.start(place)?;
+                *self.instances.get_mut(place).ok_or("no such process")? = next;
+            }
+            Action::Flush => {
+                self.left.faults = self.left.faults.saturating_sub(1);
+                Rc::make_mut(&mut self.store).forget(self.now);
+            }
+            Action::GoDown => {
+                self.left.faults = self.left.faults.saturating_sub(1);
+                self.is_up = false;
+            }
+            Action::ComeBack => self.is_up = true,
+            Action::Tick(ms) => {
+                self.left.ticks = self.left.ticks.saturating_sub(1);
+                self.go_on(ms)?;
+            }
+        }
+        self.settle_net();
+        self.check()
+    }
+
+    /// Messages in an order that does not tell how they came about.
+    fn settle_net(&mut self) {
+        self.net.sort_by_key(|message| (message.to, message.nonce, message.ask.ticket));
+    }
+
+    pub(super) fn instance(&self, place: usize) -> Result<&Rc<Instance>, String> {
+        self.instances.get(place).ok_or_else(|| "no such process".to_owned())
+    }
+
+    pub(super) fn instance_mut(&mut self, place: usize) -> Result<&mut Instance, String> {
+        let instance = self.instances.get_mut(place).map(Rc::make_mut).ok_or("no such process")?;
+        instance.digested = Digested::default();
+        Ok(instance)
+    }
+
+    /// A process and the time as it sees it.
+    fn at(&mut self, place: usize) -> Result<(&mut Instance, switchgear_core::shared::Times), String> {
+        let now = self.now;
+        let instance = self.instance_mut(place)?;
+        let at = instance.times(now);
+        Ok((instance, at))
+    }
+
+    pub(super) fn call(&mut self, place: usize) -> Result<(), String> {
+        let now = self.now;
+        let (instance, at) = self.at(place)?;
+        let is_asked = instance.node.is_asked();
+        let begun = instance.circuit.admit(&mut instance.node, at);
+        match begun {
+            Begun::Answered(step) => {
+                let source = if is_asked { Source::Known } else { Source::Away };
+                self.answered(place, &step, source)?;
+            }
+            Begun::Wait(ticket) => {
+                instance.waiting.insert(ticket, Waiting::Admission { joined: 0, since: now });
+                instance.deadlines.insert(ticket, at.host.get() + TIMEOUT_MS);
+            }
+            Begun::Join(ticket) if ticket < instance.last_word => {
+                return Err("joined a flight that left before what this process told last".into());
+            }
+            Begun::Join(ticket) => match instance.waiting.get_mut(&ticket) {
+                Some(Waiting::Admission { joined, .. }) => *joined += 1,
+                other => return Err(format!("joined to {other:?}")),
+            },
+        }
+        self.send(place)
+    }
+
+    fn end(&mut self, place: usize, call: usize, outcome: Outcome) -> Result<(), String> {
+        let (instance, at) = self.at(place)?;
+        if call >= instance.running.len() {
+            return Err("no such call".into());
+        }
+        let Running { permit, .. } = instance.running.remove(call);
+        let begun = instance.circuit.settle(&mut instance.node, at, Some(permit), outcome);
+        match begun {
+            Begun::Answered(step) => self.settled(place, permit, outcome, &step, Source::Away)?,
+            Begun::Wait(ticket) => {
+                instance.last_word = ticket;
+                instance.waiting.insert(ticket, Waiting::Settlement { permit, outcome });
+                instance.deadlines.insert(ticket, at.host.get() + TIMEOUT_MS);
+            }
+            Begun::Join(_) => return Err("an outcome joined a flight".into()),
+        }
+        self.send(place)
+    }
+
+    fn control(&mut self, place: usize, control: Control) -> Result<(), String> {
+        let (instance, at) = self.at(place)?;
+        match instance.circuit.control(&mut instance.node, at, control).map_err(|error| error.to_string())? {
+            Begun::Wait(ticket) => {
+                instance.waiting.insert(ticket, Waiting::Control);
+                instance.deadlines.insert(ticket, at.host.get() + TIMEOUT_MS);
+            }
+            other => return Err(format!("an operation was not told: {other:?}")),
+        }
+        self.send(place)
+    }
+
+    /// Sends what is to be sent.
+    fn send(&mut self, place: usize) -> Result<(), String> {
+        let (instance, at) = self.at(place)?;
+        let mut asks = Vec::new();
+        while let Some(ask) = instance.circuit.next_ask() {
+            instance.deadlines.entry(ask.ticket).or_insert(at.host.get() + TIMEOUT_MS);
+            asks.push(ask);
+        }
+        let nonce = self.nonce(place)?;
+        self.net.extend(asks.into_iter().map(|ask| Message { to: place, nonce, ask: Rc::new(ask), reply: None }));
+        Ok(())
+    }
+
+    /// Tells a process from the one that had its place before it died.
+    fn nonce(&self, place: usize) -> Result<u64, String> {
+        Ok(self.instance(place)?.nonce)
+    }
+
+    fn arrive(&mut self, place: usize, again: bool) -> Result<(), String> {
+        let message = self.net.get(place).ok_or("no such message")?.clone();
+        let reply = self.execute(&message)?;
+        if !again && let Some(message) = self.net.get_mut(place) {
+            message.reply = Some(Rc::new(reply));
+        }
+        Ok(())
+    }
+
+    fn execute(&mut self, message: &Message) -> Result<Reply, String> {
+        let now = self.now;
+        let store = Rc::make_mut(&mut self.store);
+        match message.ask.command {
+            Command::Run(Script::Admit) => Ok(store.read()),
+            Command::Run(script) => {
+                let epoch = store.past.last().map_or(0, |period| period.epoch);
+                let done = store.run(now, script, &message.ask.args);
+                self.executed(script, &message.ask.args, epoch, done.counted)?;
+                if let Some(announcement) = done.announcement {
+                    self.events.push(announcement.into());
+                }
+                Ok(done.reply)
+            }
+            Command::Time => {
+                let (seconds, millis) = (now / 1000, now % 1000);
+                Ok(Reply::Integers([seconds, millis * 1000].map(|n| i64::try_from(n).unwrap_or(0)).to_vec()))
+            }
+            Command::TryWrite => Ok(Reply::Integers(vec![0])),
+        }
+    }
+
+    fn reply(&mut self, place: usize) -> Result<(), String> {
+        if place >= self.net.len() {
+            return Err("no such message".into());
+        }
+        let message = self.net.remove(place);
+        let Some(reply) = &message.reply else { return Err("no reply".into()) };
+        if self.nonce(message.to)? != message.nonce {
+            return Ok(());
+        }
+        let ticket = message.ask.ticket;
+        let (instance, at) = self.at(message.to)?;
+        let (step, source) = match &**reply {
+            Reply::Reading(fields) => {
+                let epoch = fields[2].as_deref().and_then(|epoch| epoch.parse().ok()).unwrap_or(0);
+                instance.told = instance.told.max(epoch);
+                let fields = fields.each_ref().map(Option::as_deref);
+                (instance.circuit.on_reading(&mut instance.node, at, ticket, fields), Source::Store { moved: false })
+            }
+            Reply::Integers(integers) => {
+                let is_script = matches!(message.ask.command, Command::Run(_));
+                if let Some(&epoch) = integers.get(3).filter(|_| is_script) {
+                    instance.told = instance.told.max(u64::try_from(epoch).unwrap_or(0));
+                }
+                let moved = is_script && integers.get(5).is_some_and(|&from| from >= 0);
+                (instance.circuit.on_reply(&mut instance.node, at, ticket, integers), Source::Store { moved })
+            }
+        };
+        self.told(message.to, ticket, &step, source)
+    }
+
+    fn error(&mut self, place: usize, error: &str) -> Result<(), String> {
+        if place >= self.net.len() {
+            return Err("no such message".into());
+        }
+        let message = self.net.remove(place);
+        if self.nonce(message.to)? != message.nonce {
+            return Ok(());
+        }
+        let ticket = message.ask.ticket;
+        let (instance, at) = self.at(message.to)?;
+        let step = instance.circuit.on_error(&mut instance.node, at, ticket, error);
+        self.told(message.to, ticket, &step, Source::Away)
+    }
+
+    fn hear(&mut self, place: usize, event: usize) -> Result<(), String> {
+        self.left.hears = self.left.hears.saturating_sub(1);
+        let message = self.events.get(event).ok_or("no such announcement")?;
+        let heard = Announcement::parse(message).ok_or_else(|| format!("not understood: {message}"))?;
+        let (instance, at) = self.at(place)?;
+        instance.circuit.on_event(&instance.node, at, &heard);
+        self.send(place)
+    }
+
+    /// Time goes on, and each deadline passes when it is due.
+    fn go_on(&mut self, ms: u64) -> Result<(), String> {
+        let end = self.now + ms;
+        loop {
+            let due = self.instances.iter().enumerate().flat_map(|(place, instance)| {
+                let host = instance.clock.host;
+                instance.deadlines.iter().map(move |(&ticket, &due)| (due - host, place, ticket))
+            });
+            let Some((due, place, ticket)) = due.min().filter(|&(due, ..)| due <= end) else { break };
+            self.now = self.now.max(due);
+            let (instance, at) = self.at(place)?;
+            instance.deadlines.remove(&ticket);
+            let step = instance.circuit.on_deadline(&mut instance.node, at, ticket);
+            self.told(place, ticket, &step, Source::Away)?;
+            if self.instance(place)?.waiting.contains_key(&ticket) {
+                return Err(format!("nothing at the deadline of {ticket}"));
+            }
+        }
+        self.now = end;
+        Ok(())
+    }
+
+    /// What came of a ticket.
+    fn told(&mut self, place: usize, ticket: u64, step: &Step, source: Source) -> Result<(), String> {
+        if step.answer.is_some() {
+            let instance = self.instance_mut(place)?;
+            let waiting = instance.waiting.remove(&ticket).ok_or("an answer that nobody waits for")?;
+            match waiting {
+                Waiting::Settlement { permit, outcome } => self.settled(place, permit, outcome, step, source)?,
+                Waiting::Control => {}
+                Waiting::Admission { joined, since } => {
+                    let source = match (source, step.others) {
+                        // It was read, but the script that decides could not be sent.
+                        (_, Others::GoOn) => Source::Away,
+                        (Source::Store { .. }, _) => Source::Asked { since },
+                        _ => source,
+                    };
+                    self.answered(place, step, source)?;
+                    self.send(place)?;
+                    for _ in 0..joined {
+                        match step.others {
+                            Others::Share => self.answered(place, step, source)?,
+                            Others::AskAgain => self.call(place)?,
+                            Others::GoOn => {
+                                let (instance, at) = self.at(place)?;
+                                let step = instance.circuit.admit_unasked(at);
+                                self.answered(place, &step, Source::Away)?;
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        self.send(place)?;
+        let nonce = self.nonce(place)?;
+        let is_under_way = |message: &Message| message.nonce == nonce && message.ask.ticket == ticket;
+        if !self.net.iter().any(is_under_way) {
+            let instance = self.instance_mut(place)?;
+            instance.deadlines.remove(&ticket);
+            if instance.waiting.contains_key(&ticket) {
+                return Err(format!("nothing will ever answer {ticket}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// An admission has its answer.
+    fn answered(&mut self, place: usize, step: &Step, source: Source) -> Result<(), String> {
+        match step.answer {
+            Some(Answer::Granted(permit)) => self.granted(place, permit, source),
+            Some(Answer::Refused { retry_after, .. }) => self.refused(place, retry_after, source),
+            Some(Answer::Unavailable) if matches!(source, Source::Away) => Ok(()),
+            other => Err(format!("an admission was answered with {other:?}")),
+        }
+    }
+
+    /// The call goes ahead.
+    pub(super) fn run(&mut self, place: usize, permit: SharedPermit) -> Result<(), String> {
+        let now = self.now;
+        let running = &mut self.instance_mut(place)?.running;
+        running.push(Running { permit, since: now });
+        running.sort_by_key(|call| (call.permit.epoch, call.permit.id.counter, call.since));
+        Ok(())
+    }
+}
