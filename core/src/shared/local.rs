@@ -81,7 +81,7 @@ impl Local {
             // It had tripped with failures that the store took, and the store went on admitting. This one marks it.
             return self.trip(host, (State::Closed, Reason::Threshold, 1));
         }
-        let decides = self.stands || !taken;
+        let decides = self.stands || !taken && self.stands_in;
         // The plain rules of a half-open state free a slot: only where the slots that count are ours.
         if !(self.is_closed() || period.is_none() && decides) {
             return UNHEARD;
