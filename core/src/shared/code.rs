@@ -12,6 +12,7 @@ use super::times::Times;
 use crate::breaker::State;
 use crate::error::ConfigError;
 use crate::permit::{Outcome, Settlement};
+use crate::time::Millis;
 
 /// There is no answer yet.
 pub const NO_ANSWER: u32 = 0;
@@ -96,13 +97,26 @@ pub struct CodedCircuit {
     asks: VecDeque<Ask>,
     /// The permit of a closed circuit whose numbers the host has.
     told: Option<SharedPermit>,
+    /// What the host knows of what need not be asked.
+    free: Option<(SharedPermit, Millis, Millis)>,
+}
+
+/// What need not be asked, as [`SharedCircuit::free_until`] says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Free {
+    /// What it was when the host asked last.
+    AsBefore,
+    /// Nothing.
+    Nothing,
+    /// The permit, from when and until when.
+    While(SharedPermit, Millis, Millis),
 }
 
 impl CodedCircuit {
     /// `nonce` is that of the engine.
     #[must_use]
     pub fn new(engine: SharedCircuit, nonce: u64) -> Self {
-        Self { engine, nonce, last: Step::default(), asks: VecDeque::new(), told: None }
+        Self { engine, nonce, last: Step::default(), asks: VecDeque::new(), told: None, free: None }
     }
 
     /// The engine that answers.
@@ -124,6 +138,21 @@ impl CodedCircuit {
             self.told = Some(permit);
         }
         Some(permit)
+    }
+
+    /// Whether there may ever be anything that need not be asked: only then has a host to keep up with it.
+    #[must_use]
+    pub const fn may_be_free(&self) -> bool {
+        self.engine.options().closed_cache_ms > 0
+    }
+
+    /// What need not be asked until the next call of any method, where that is not what the host knows already.
+    pub fn free(&mut self) -> Free {
+        let free = self.engine.free_until();
+        if core::mem::replace(&mut self.free, free) == free {
+            return Free::AsBefore;
+        }
+        free.map_or(Free::Nothing, |(permit, from, until)| Free::While(permit, from, until))
     }
 
     /// The next command to send, until there is none.
@@ -202,9 +231,8 @@ impl CodedCircuit {
             Begun::Join(_) => i64::from(JOIN),
             Begun::Wait(ticket) => {
                 self.collect();
-                let is_read = |ask: &Ask| {
-                    ask.ticket == ticket && ask.command == Command::Run(Script::Admit) && !ask.by_text
-                };
+                let is_read =
+                    |ask: &Ask| ask.ticket == ticket && ask.command == Command::Run(Script::Admit) && !ask.by_text;
                 let plain = self.asks.len() == 1 && self.asks.front().is_some_and(is_read);
                 if plain {
                     self.asks.clear();
@@ -287,7 +315,6 @@ mod tests {
     use super::*;
     use crate::config::Config;
     use crate::shared::{Keys, SharedOptions};
-    use crate::time::Millis;
 
     fn at(ms: u64) -> Times {
         Times::one(Millis::new(ms).unwrap())
@@ -312,6 +339,25 @@ mod tests {
         circuit.admit(&mut node, at(5));
         let later = [None, None, Some("5"), None, None];
         assert_eq!(circuit.on_reading(&mut node, at(6), 3, later), GRANTED_CLOSED | NEW_PERMIT);
+    }
+
+    #[test]
+    fn what_need_not_be_asked_is_told_when_it_changes() {
+        let config = Config::default();
+        let options = SharedOptions { closed_cache_ms: 50, ..SharedOptions::for_config(&config) };
+        let engine = SharedCircuit::new("c", Keys::DEFAULT_PREFIX, 7, "i", config, options).unwrap();
+        let (mut circuit, mut node) = (CodedCircuit::new(engine, 7), Node::new());
+        assert!(circuit.may_be_free());
+        assert_eq!(circuit.free(), Free::AsBefore);
+        circuit.admit(&mut node, at(10));
+        circuit.on_reading(&mut node, at(12), 1, [None; 5]);
+        let permit = circuit.permit().unwrap();
+        assert_eq!(circuit.free(), Free::While(permit, at(10).host, at(60).host));
+        assert_eq!(circuit.free(), Free::AsBefore);
+        circuit.admit(&mut node, at(60));
+        circuit.on_reading(&mut node, at(61), 2, [Some("open"), None, Some("9"), Some("60"), Some("50")]);
+        assert_eq!(circuit.free(), Free::Nothing);
+        assert_eq!(circuit.free(), Free::AsBefore);
     }
 
     #[test]

@@ -95,7 +95,7 @@ impl SharedOptions {
         let rest: Vec<&[(&str, Value<'_>)]> = rest.iter().map(Vec::as_slice).collect();
         let config = Config::build(naming, &rest)?;
         let mut options = Self::for_config(&config);
-        let [failure, ttl, open_cache, closed_cache, quorum] = &names;
+        let [failure, ttl, open_cache, closed_cache, quorum] = names.each_ref().map(AsRef::<str>::as_ref);
         for &(name, value) in layers.iter().copied().flatten() {
             if name == failure {
                 options.on_store_failure = on_store_failure(name, value)?;
