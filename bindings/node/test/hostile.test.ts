@@ -306,7 +306,10 @@ describe("clients and hosts", () => {
     ["an item that is no text", () => [1, 2, 3, 4, Object.create(null)]],
     ["symbols", () => [Symbol("a"), Symbol("b")]],
   ])("a reply that is none is the store's error: %s", async (_name, make) => {
-    const store = new RedisStore({ command: async (args) => (args.includes("HMGET") ? CLOSED : make()) }, { clock: "system" });
+    const store = new RedisStore(
+      { command: async (args) => (args.includes("HMGET") ? CLOSED : make()) },
+      { clock: "system" },
+    );
     const errors: unknown[] = [];
     store.on("storeError", ({ error }) => errors.push(error));
     const breaker = new DistributedCircuitBreaker("c", store, { onStoreFailure: "fail-closed" });

@@ -305,7 +305,9 @@ describe("a store that says no", () => {
       [Object.create(null), "an error that cannot be shown"],
     ] as const) {
       const client = { command: () => Promise.reject(thrown) };
-      expect(await reason(new DistributedCircuitBreaker("c", new RedisStore(client), CLOSED).execute(succeed))).toBe(text);
+      expect(await reason(new DistributedCircuitBreaker("c", new RedisStore(client), CLOSED).execute(succeed))).toBe(
+        text,
+      );
     }
   });
 
