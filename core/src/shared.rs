@@ -4,6 +4,9 @@
 //! a clock or a timer: the host says what time it is and when a deadline has passed. All rules of section 3 for a shared
 //! circuit are in the Lua scripts; what is here is the conversation with them, what need not be asked, and what to do while
 //! nobody answers.
+//!
+//! A model check walks every course that a few calls of a small fleet can take, with faults of every kind, and holds the
+//! engine to its promises: `tests/src/model.rs`; CONTRIBUTING.md says how to run the larger one.
 
 mod call;
 mod circuit;

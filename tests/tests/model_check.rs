@@ -1,5 +1,7 @@
 //! The model check of the engine: see `switchgear_tests::model`.
 
+#![expect(clippy::panic, reason = "a test fails by panicking")]
+
 use switchgear_tests::model::{Scenario, World, explore};
 
 fn check(scenarios: Vec<Scenario>) {

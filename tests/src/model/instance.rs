@@ -25,6 +25,8 @@ pub struct Instance {
     pub running: Vec<Running>,
     /// The latest period that it can have heard of.
     pub told: u64,
+    /// The latest period that it was announced.
+    pub announced: u64,
     /// The ticket under which it last told something that changes the circuit.
     pub last_word: u64,
     /// What it saw for itself, and must be protected from.
@@ -106,6 +108,7 @@ impl Instance {
             deadlines: BTreeMap::new(),
             running: Vec::new(),
             told: 0,
+            announced: 0,
             last_word: 0,
             shield: None,
             clock,

@@ -109,8 +109,9 @@ impl World {
         let is_marked = permit.kind == PermitKind::Closed && permit.id.counter == u64::MAX;
         if untaken && is_local && (threshold == 1 || is_marked) {
             // Its period may be over, or this process has tripped by then.
-            let is_over = step.answer == Some(Answer::Settled(Settlement::Stale)) && permit.kind != PermitKind::Closed;
-            let (shield, told) = (instance.shield.is_some(), instance.told);
+            let is_own = matches!(permit.kind, PermitKind::LocalClosed | PermitKind::LocalProbe);
+            let is_over = step.answer == Some(Answer::Settled(Settlement::Stale)) && is_own;
+            let (shield, told) = (instance.shield.is_some(), instance.told.max(instance.announced));
             let is_other = self.store.past.last().is_none_or(|period| period.epoch != permit.epoch);
             let has_moved_on = is_other || told > permit.epoch;
             if !shield && !is_over && !has_moved_on {

@@ -62,11 +62,32 @@ fn known(world: &mut World) -> Result<(), String> {
 
 /// The circuit has tripped, and its opening is over.
 fn reopening(world: &mut World) -> Result<(), String> {
+    trip(world)?;
+    world.act(Action::Tick(2_050))
+}
+
+/// The second process knows that the circuit has tripped.
+fn ending(world: &mut World) -> Result<(), String> {
+    trip(world)?;
+    world.act(Action::Tick(1_500))?;
+    world.act(Action::Call(1))?;
+    deliver(world)
+}
+
+/// The circuit has closed, and tripped again; the second process has heard of nothing.
+fn reopened(world: &mut World) -> Result<(), String> {
+    probing(world)?;
+    world.act(Action::End(0, 0, Outcome::Success))?;
+    deliver(world)?;
+    trip(world)?;
+    world.act(Action::Tick(350))
+}
+
+fn trip(world: &mut World) -> Result<(), String> {
     world.act(Action::Call(0))?;
     deliver(world)?;
     world.act(Action::End(0, 0, Outcome::Failure))?;
-    deliver(world)?;
-    world.act(Action::Tick(2_050))
+    deliver(world)
 }
 
 /// The first process holds the slot of a half-open circuit.
@@ -128,7 +149,20 @@ fn searches([calls, faults, ticks]: [u32; 3], probing_left: [u32; 3]) -> Vec<Sce
     let in_flight = [more, wrong, later, 0];
     let heard = [calls, faults, ticks, 1];
     vec![
-        scenario("a trip and a probe", reopening, only),
+        scenario("a trip and a probe", reopening, [2, wrong, 1, 0]),
+        Scenario { ticks: vec![400, 700], ..scenario("an opening that ends", ending, [1, 0, 2, 0]) },
+        Scenario {
+            fields: vec![("closedCacheMs", 300.into())],
+            ticks: vec![100, 250],
+            ..scenario("a cache that ends", known, [2, 0, 2, 0])
+        },
+        Scenario {
+            fields: vec![("closedCacheMs", 300.into())],
+            ticks: vec![100],
+            ..scenario("late announcements", reopened, [1, 0, 1, 2])
+        },
+        Scenario { ticks: vec![60], crashes: false, ..scenario("a failed probe", probing, [1, 0, 2, 0]) },
+        Scenario { ticks: vec![60], crashes: false, ..scenario("calls beside a probe", probing, [2, 0, 1, 0]) },
         scenario("a probe in flight", probing, in_flight),
         Scenario {
             fields: vec![("halfOpenMaxCalls", 2.into()), ("successThreshold", 2.into())],

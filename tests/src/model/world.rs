@@ -420,6 +420,7 @@ impl World {
         let message = self.events.get(event).ok_or("no such announcement")?;
         let heard = Announcement::parse(message).ok_or_else(|| format!("not understood: {message}"))?;
         let (instance, at) = self.at(place)?;
+        instance.announced = instance.announced.max(heard.transition.epoch);
         instance.circuit.on_event(&instance.node, at, &heard);
         self.send(place)
     }
