@@ -12,6 +12,13 @@ pub(super) struct View {
     pub(super) seen: Seen,
 }
 
+impl View {
+    /// Whether it says all there is to say to a call that wants in: whether a probe may go only the script can say.
+    pub(super) const fn is_decided(self) -> bool {
+        !matches!(self.seen, Seen::HalfOpen | Seen::Open { wait: 0 })
+    }
+}
+
 /// The circuit as its callers see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seen {

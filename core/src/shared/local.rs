@@ -142,9 +142,11 @@ impl Local {
             Seen::Open { .. } | Seen::HalfOpen if self.stands => return,
             // So does a probe of its own.
             Seen::HalfOpen if self.breaker.state() == State::HalfOpen => return,
-            Seen::Open { wait } => drop(self.breaker.trip(host, Some(wait.max(1)))),
             // A probe each, should the store go away now.
-            Seen::HalfOpen => drop(self.breaker.trip(Millis::derived(host.get().saturating_sub(1)), Some(1))),
+            Seen::Open { wait: 0 } | Seen::HalfOpen => {
+                drop(self.breaker.trip(Millis::derived(host.get().saturating_sub(1)), Some(1)))
+            }
+            Seen::Open { wait } => drop(self.breaker.trip(host, Some(wait))),
         }
         self.stands = false;
         self.untaken_at = None;

@@ -4,12 +4,13 @@
 //! cannot answer for certain goes to `can_request`.
 
 use super::known::{Seen, View};
-use crate::time::{Millis, is_over, is_unbelievable};
+use crate::time::{Millis, is_unbelievable};
 
 /// The fields of the circuit's hash that an admission reads, in the order in which the engine takes them.
 pub const ADMISSION_FIELDS: [&str; 5] = ["state", "mode", "epoch", "opened_at", "open_ms"];
 
-/// What a request at `now`, on the store's clock, finds in the values of [`ADMISSION_FIELDS`]. None: a script must be asked.
+/// What a request at `now`, on the store's clock, finds in the values of [`ADMISSION_FIELDS`]; none where they are not as we
+/// write them. Of an opening that is over and of a half-open period only the script can say more.
 pub(super) fn view(now: Millis, fields: [Option<&str>; 5]) -> Option<View> {
     let [state, mode, epoch, opened_at, open_ms] = fields;
     let epoch = epoch.map_or(Some(0), number)?;
@@ -17,19 +18,19 @@ pub(super) fn view(now: Millis, fields: [Option<&str>; 5]) -> Option<View> {
         (Some("forced-open"), _) => Seen::ForcedOpen,
         (Some("disabled"), _) => Seen::Disabled,
         (_, Some("open")) => opening(now.get(), opened_at, open_ms)?,
-        (_, Some("half-open")) => return None,
+        (_, Some("half-open")) => Seen::HalfOpen,
         _ => Seen::Closed,
     };
     Some(View { epoch, seen })
 }
 
-/// An opening that is well described, believed, and not over.
+/// An opening that is well described and believed; without a wait if it is over.
 fn opening(now: u64, opened_at: Option<&str>, open_ms: Option<&str>) -> Option<Seen> {
     let (opened_at, open_ms) = (number(opened_at?)?, number(open_ms?)?);
-    if is_unbelievable(opened_at, now) || is_over(opened_at, open_ms, now) {
+    if is_unbelievable(opened_at, now) {
         return None;
     }
-    Some(Seen::Open { wait: opened_at + open_ms - now })
+    Some(Seen::Open { wait: (opened_at + open_ms).saturating_sub(now) })
 }
 
 /// A number as the scripts write it; what stands there otherwise is for them to make sense of.
@@ -66,7 +67,7 @@ mod tests {
     fn an_opening_refuses_to_its_last_millisecond() {
         assert_eq!(open(100, "100", "50"), seen(7, Seen::Open { wait: 50 }));
         assert_eq!(open(149, "100", "50"), seen(7, Seen::Open { wait: 1 }));
-        assert_eq!(open(150, "100", "50"), None);
+        assert_eq!(open(150, "100", "50"), seen(7, Seen::Open { wait: 0 }));
     }
 
     #[test]
@@ -96,6 +97,6 @@ mod tests {
 
     #[test]
     fn a_half_open_circuit_is_for_the_script() {
-        assert_eq!(read(5, [Some("half-open"), None, Some("7"), Some("1"), Some("2")]), None);
+        assert_eq!(read(5, [Some("half-open"), None, Some("7"), Some("1"), Some("2")]), seen(7, Seen::HalfOpen));
     }
 }

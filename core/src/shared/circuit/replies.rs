@@ -35,8 +35,8 @@ impl SharedCircuit {
         }
         let mut step = match (talk.goal, view) {
             (Goal::Admission(_), _) if talk.answered => Step::default(),
-            (Goal::Admission(_), Some(view)) => self.on_view(at.host, view),
-            (Goal::Admission(id), None) => match self.objection(at.host) {
+            (Goal::Admission(_), Some(view)) if view.is_decided() => self.on_view(at.host, view),
+            (Goal::Admission(id), _) => match self.objection(at.host) {
                 Some(step) => step,
                 None => return self.ask_on(node, at, ticket, id, health),
             },
@@ -225,7 +225,7 @@ impl SharedCircuit {
         Step::of(Answer::Granted(self.closed_permit(epoch)))
     }
 
-    /// What a view of the circuit means to a call that wants in. Nothing here is half-open.
+    /// What a view of the circuit means to a call that wants in, where it is decided.
     fn on_view(&mut self, host: Millis, view: View) -> Step {
         match view.seen {
             Seen::Closed if self.local.stands() => self.admit_locally(host),

@@ -427,3 +427,21 @@ fn a_probe_of_this_process_is_its_only_one_whatever_the_store_says_meanwhile() {
     let step = desk.fails(30_153, ticket, LOST);
     assert!(matches!(step.answer, Some(Answer::Refused { state: State::HalfOpen, .. })), "{step:?}");
 }
+
+#[test]
+fn what_can_be_read_and_not_written_to_still_says_that_it_is_half_open() {
+    for fields in [HALF_OPEN, [Some("open"), None, Some("60"), Some("50"), Some("20")]] {
+        let mut desk = desk(&[]);
+        for now in [10, 11, 12] {
+            let ask = desk.tells(now, None, Outcome::Success);
+            desk.fails(now, ask.ticket, "READONLY You can't write against a read only replica.");
+        }
+        let ticket = desk.asks(100);
+        desk.sends();
+        assert_eq!(granted(&desk.reads(100, ticket, fields)).kind, PermitKind::LocalProbe);
+        let ticket = desk.asks(101);
+        desk.sends();
+        let answer = desk.reads(101, ticket, fields).answer;
+        assert!(matches!(answer, Some(Answer::Refused { state: State::HalfOpen, .. })), "{answer:?}");
+    }
+}
