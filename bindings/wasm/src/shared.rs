@@ -8,8 +8,8 @@ use core::mem::take;
 
 use switchgear_core::shared::code::{CodedCircuit, Free};
 use switchgear_core::shared::{
-    ADMISSION_FIELDS, Announcement, Answer, Ask, Command, Control, DEFAULT_TIMEOUT_MS, Keys, Node, Script, SharedCircuit,
-    SharedOptions, Times,
+    ADMISSION_FIELDS, Announcement, Answer, Ask, Command, Control, DEFAULT_TIMEOUT_MS, Keys, Node, Script,
+    SharedCircuit, SharedOptions, Times,
 };
 use switchgear_core::{ErrorCode, Millis, name_from_utf16, prefix_from_utf16};
 use switchgear_lua::SCRIPTS;
