@@ -6,7 +6,7 @@ use napi_derive::napi;
 use switchgear_core::config::HostOption;
 use switchgear_core::shared::code::{CodedCircuit, Free};
 use switchgear_core::shared::{
-    ADMISSION_FIELDS, Answer, Ask, Command, Control, Node, Script, SharedCircuit, SharedOptions, Times,
+    ADMISSION_FIELDS, Announcement, Answer, Ask, Command, Control, Node, Script, SharedCircuit, SharedOptions, Times,
 };
 use switchgear_core::{Millis, Naming, Value, name_from_utf16, prefix_from_utf16};
 use switchgear_lua::SCRIPTS;
@@ -278,6 +278,34 @@ pub fn shared_on_deadline(
     Ok(circuit.engine.on_deadline(node, at, whole(ticket)))
 }
 
+/// What instances announce the circuits of this prefix on.
+#[napi(catch_unwind)]
+pub fn shared_channel(env: Env, prefix: Utf16String) -> Result<String> {
+    let prefix = prefix_from_utf16(&prefix).map_err(|error| thrown(&env, error))?;
+    Ok(Announcement::channel(&prefix))
+}
+
+/// Reads a message of the channel; null for what no script of ours has sent.
+#[napi(catch_unwind)]
+pub fn shared_announcement(message: String) -> Option<AnnouncementSeen> {
+    let Announcement { circuit, instance, transition, .. } = Announcement::parse(&message)?;
+    Some(AnnouncementSeen { circuit, instance, transition: transition.into() })
+}
+
+/// Takes what another instance has announced of this circuit: whether it is news. Throws `time_invalid`.
+#[napi(catch_unwind)]
+pub fn shared_on_event(
+    circuit: &mut External<Circuit>,
+    node: &External<Node>,
+    env: Env,
+    host: f64,
+    store: f64,
+    message: String,
+) -> Result<bool> {
+    let at = times(&env, host, store)?;
+    Ok(Announcement::parse(&message).is_some_and(|heard| circuit.engine.on_event(node, at, &heard)))
+}
+
 /// The permit granted last: its epoch; -1 if none was.
 #[napi(catch_unwind)]
 pub fn shared_permit_epoch(circuit: &mut External<Circuit>) -> f64 {
@@ -368,6 +396,17 @@ impl Circuit {
             }
         }
     }
+}
+
+/// What an instance has announced.
+#[napi(object, object_from_js = false)]
+pub struct AnnouncementSeen {
+    /// The circuit's name.
+    pub circuit: String,
+    /// Whose call made the transition.
+    pub instance: String,
+    /// What happened.
+    pub transition: TransitionSeen,
 }
 
 /// A command to send.

@@ -67,7 +67,8 @@ describe("options", () => {
     [{ clock: "redis" }, "clock", "`clock` must be 'server', 'system' or a function, got `'redis'`"],
     [{ clock: 5 }, "clock", "got `5`"],
     [{ instance: "" }, "instance", "`instance` must be a text that is not empty, got `''`"],
-    [{ events: true }, "events", "`events` is not an option; valid are prefix, timeoutMs, clock, instance"],
+    [{ events: "yes" }, "events", "`events` must be true or false, got `'yes'`"],
+    [{ cache: true }, "cache", "`cache` is not an option; valid are prefix, timeoutMs, clock, instance, events"],
     [{ quorum: 2 }, "quorum", "`quorum` is not an option"],
   ])("%j", (options, field, message) => {
     const error = refused(() => new RedisStore(client, options));

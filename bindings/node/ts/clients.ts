@@ -168,7 +168,7 @@ function isCommands(client: object): client is RedisCommands {
 }
 
 /** What was given, by the name of its class alone: a client holds a password. */
-function kindOf(client: unknown): string {
+export function kindOf(client: unknown): string {
   if (typeof client === "function") return `the class or function ${client.name || "without a name"}`;
   if (typeof client !== "object" || client === null) return typeof client === "string" ? "a string" : String(client);
   return client.constructor?.name || "an object";

@@ -178,7 +178,11 @@ function isPlain(object: object): boolean {
   );
 }
 
-function checkedBoolean(name: string, value: unknown): boolean {
+/**
+ * A yes or no.
+ * @throws {@link ConfigError}
+ */
+export function checkedBoolean(name: string, value: unknown): boolean {
   if (typeof value !== "boolean") throw outOfRange(name, "true or false", value);
   return value;
 }

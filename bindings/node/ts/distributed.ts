@@ -187,7 +187,7 @@ export class DistributedCircuitBreaker implements Breaker {
       connection: this.connection,
       config: given.config,
       clock: this.host.clock,
-      onTransition: (transition) => this.changed(transition),
+      onTransition: (transition, instance) => this.changed(transition, instance),
     });
   }
 
@@ -491,12 +491,16 @@ export class DistributedCircuitBreaker implements Breaker {
     return this.circuit.now() ?? Date.now();
   }
 
-  private changed({ from, to, at, failures, openMs, reason }: NativeTransition): void {
+  private changed({ from, to, at, failures, openMs, reason }: NativeTransition, instance: string | null): void {
     if (to === "closed") this.lastFailure = null;
     this.closedChanged?.(this, to === "closed");
     if (!this.events.hears("stateChange")) return;
     const change = { circuit: this.name, fromState: from, toState: to, at, failures, openMs, reason };
-    this.events.emit("stateChange", { ...change, source: "local", instance: this.connection.instance });
+    const whose =
+      instance === null
+        ? { source: "local" as const, instance: this.connection.instance }
+        : { source: "remote" as const, instance };
+    this.events.emit("stateChange", { ...change, ...whose });
   }
 }
 

@@ -1,5 +1,6 @@
 /** The shared half of the native module: bindings/node/src/shared.rs as the facade sees it. */
 
+import type { NativeTransition } from "./native";
 import type { Snapshot } from "./types";
 
 declare module "./native" {
@@ -69,6 +70,13 @@ declare module "./native" {
     ): number;
     sharedOnDeadline(engine: Engine, server: Server, host: number, store: number, ticket: number): number;
 
+    /** What instances announce the circuits of a prefix on. */
+    sharedChannel(prefix: string): string;
+    /** Reads a message of that channel; null for what no script of ours has sent. */
+    sharedAnnouncement(message: string): Announcement | null;
+    /** Takes a message that is about this circuit: whether it is news. */
+    sharedOnEvent(engine: Engine, server: Server, host: number, store: number, message: string): boolean;
+
     /** Of the last answer: the numbers of its permit, the wait of its refusal (-1 = unknown), and what else it holds. */
     sharedPermitEpoch(engine: Engine): number;
     sharedPermitCounter(engine: Engine): number;
@@ -111,6 +119,13 @@ export type Engine = { readonly __brand: "Engine" };
 
 /** One server of the store as the engine knows it: what time it has, and whether it is worth asking. */
 export type Server = { readonly __brand: "Server" };
+
+/** What an instance has announced of a circuit. */
+export interface Announcement {
+  circuit: string;
+  instance: string;
+  transition: NativeTransition;
+}
 
 /** A command to send, and the ticket to hand its reply in with. */
 export interface Ask {

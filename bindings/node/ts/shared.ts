@@ -9,6 +9,7 @@ import { fromNative, StoreError } from "./error";
 import { type FieldValue, type NativeTransition, native, RELEASE, SUCCESS } from "./native";
 import {
   ANSWER,
+  type Announcement,
   APPLIED,
   ASK,
   type Ask,
@@ -54,7 +55,8 @@ export interface SharedParts {
   readonly config: SharedConfig;
   /** Replaces the store's clock. */
   readonly clock: (() => number) | undefined;
-  readonly onTransition: (transition: NativeTransition) => void;
+  /** `instance`: who else has brought it about; null for this process. */
+  readonly onTransition: (transition: NativeTransition, instance: string | null) => void;
 }
 
 export class SharedCircuit {
@@ -63,7 +65,7 @@ export class SharedCircuit {
   private readonly native = native();
   private readonly connection: Connection;
   private readonly clock: Clock;
-  private readonly onTransition: (transition: NativeTransition) => void;
+  private readonly onTransition: SharedParts["onTransition"];
   private readonly admitCommand: readonly string[];
   private readonly key: string;
   private readonly serverName: () => string | undefined;
@@ -96,6 +98,7 @@ export class SharedCircuit {
     this.successIsFree = this.native.sharedSuccessIsFree(this.engine);
     this.mayBeFree = this.native.sharedMayBeFree(this.engine);
     this.serverName = connection.serverOf(this.key);
+    if (connection.listening !== undefined) connection.audience.add(this);
   }
 
   /** The permit of a call that need not be asked for at this moment; null where it has to be, or where the clock fails. */
@@ -160,6 +163,17 @@ export class SharedCircuit {
   async control(operation: ControlOperation, forMs?: FieldValue): Promise<StoreError | null> {
     const answer = await this.ask((...at) => this.native[CONTROLS[operation]](...at, forMs));
     return answer instanceof StoreError ? answer : null;
+  }
+
+  /**
+   * Another instance, or another circuit object, has brought something about.
+   * @internal
+   */
+  heard({ transition, instance }: Announcement, message: string): void {
+    const host = this.later(0);
+    const isNews = this.native.sharedOnEvent(this.engine, this.place().server, host, this.laterAtStore(host), message);
+    this.refresh();
+    if (isNews) this.onTransition(transition, instance);
   }
 
   /** What time it is, by the clock that circuits go by, as far as that is known; null where the clock fails. */
@@ -324,7 +338,7 @@ export class SharedCircuit {
     if (talk !== null && !asksAgain) this.connection.deadlines.end(talk);
     if ((code & COUNTED) !== 0) talk?.counted?.();
     if (asks.length > 0) this.sendAll(talk, asks, place);
-    if (transition !== null) this.onTransition(transition);
+    if (transition !== null) this.onTransition(transition, null);
     if ((code & NEWS) !== 0) this.tell(code, place);
     if (error !== null && talk !== null && !asksAgain && !talk.reported) {
       talk.reported = true;

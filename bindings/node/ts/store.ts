@@ -1,13 +1,16 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import { hostname } from "node:os";
+import { Audience } from "./audience";
 import { type RedisCommands, type Way, wayThrough } from "./clients";
 import { type Clock, checkClock, clockOf, SERVER_CLOCK, SYSTEM_CLOCK } from "./clock";
-import { checkedNumber, describe, optionsOf, outOfRange } from "./config";
+import { checkedBoolean, checkedNumber, describe, optionsOf, outOfRange } from "./config";
 import { Deadlines } from "./deadlines";
-import { fromNative, NameError, type StoreError } from "./error";
+import { fromNative, NameError, StoreError } from "./error";
 import { Emitter } from "./events";
 import { native } from "./native";
 import type { Server } from "./native-shared";
+import { errorText } from "./replies";
+import { type Subscription, subscribeThrough } from "./subscriber";
 import { warn } from "./warn";
 
 /** Options of a {@link RedisStore}. `undefined` means left out. */
@@ -39,6 +42,13 @@ export interface RedisStoreOptions {
    * @defaultValue the name of the host
    */
   instance?: string | undefined;
+  /**
+   * Whether to hear at once what other instances bring about: `stateChange` then tells that as well, with `source: 'remote'`, and
+   * what is known of a circuit is corrected. Takes one more connection, made by the client's own `duplicate()`; {@link
+   * RedisStore.close} ends it. A message that is lost makes nothing wrong: it is heard of with the next answer, as without this.
+   * @defaultValue `false`
+   */
+  events?: boolean | undefined;
 }
 
 /** What a store says about itself. */
@@ -126,8 +136,10 @@ export class RedisStore {
     return this.#connection.events.on(event, fn);
   }
 
-  /** Ends what the store opened itself, which is nothing yet. The client stays open. */
-  async close(): Promise<void> {}
+  /** Ends what the store opened itself: the connection that `events` takes. The client stays open. */
+  async close(): Promise<void> {
+    await this.#connection.listening?.close();
+  }
 
   /** The same as {@link close}, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
@@ -145,6 +157,9 @@ export interface Connection extends Way {
   readonly events: Emitter<StoreEvents>;
   /** What is known of a server, by its name. */
   readonly placeOf: (server: string | undefined) => Place;
+  /** Who is told of what other instances announce. */
+  readonly audience: Audience;
+  readonly listening: Subscription | undefined;
 }
 
 /** One server of the store: a standalone one, or a master of a cluster. All circuits that live there share it. */
@@ -166,14 +181,14 @@ export function tellHealth(events: Connection["events"], what: "degraded" | "res
     warn(`${whose} does not answer and is not asked for now: ${(event.error as Error).message}`, "switchgear_degraded");
 }
 
-const STORE_OPTIONS = ["prefix", "timeoutMs", "clock", "instance"];
+const STORE_OPTIONS = ["prefix", "timeoutMs", "clock", "instance", "events"];
 
 function connect(client: unknown, options: unknown): Connection {
   const way = wayThrough(client);
-  const { prefix, timeoutMs, clock, instance } = optionsOf("options", options, STORE_OPTIONS);
+  const { prefix, timeoutMs, clock, instance, events } = optionsOf("options", options, STORE_OPTIONS);
   const defaults = native().defaults();
   const ms = timeoutMs === undefined ? defaults.storeTimeoutMs : checkedNumber("timeoutMs", timeoutMs);
-  return {
+  const connection = {
     ...way,
     prefix: prefix === undefined ? defaults.prefix : checkedPrefix(prefix),
     timeoutMs: ms,
@@ -182,7 +197,24 @@ function connect(client: unknown, options: unknown): Connection {
     deadlines: new Deadlines(ms),
     events: new Emitter<StoreEvents>(["degraded", "restored", "storeError", "configMismatch"]),
     placeOf: places(),
+    audience: new Audience(),
   };
+  const listens = events !== undefined && checkedBoolean("events", events);
+  return { ...connection, listening: listens ? listen(client as object, connection) : undefined };
+}
+
+/** Hears what other instances announce, and tells the circuits that it is about. */
+function listen(client: object, connection: Omit<Connection, "listening">): Subscription {
+  const { audience, events, prefix } = connection;
+  const subscribe = subscribeThrough(client);
+  const channel = native().sharedChannel(prefix);
+  return subscribe(channel, {
+    heard: (message) => {
+      const announcement = native().sharedAnnouncement(String(message));
+      if (announcement !== null) audience.tell(announcement, String(message));
+    },
+    failed: (error) => events.emit("storeError", { at: Date.now(), error: new StoreError(errorText(error)) }),
+  });
 }
 
 /** The servers of a store by their names, each made when it is heard of. Until then, and where there is one only, it has none. */

@@ -8,8 +8,8 @@ use core::mem::take;
 
 use switchgear_core::shared::code::{CodedCircuit, Free};
 use switchgear_core::shared::{
-    ADMISSION_FIELDS, Answer, Ask, Command, Control, DEFAULT_TIMEOUT_MS, Keys, Node, Script, SharedCircuit,
-    SharedOptions, Times,
+    ADMISSION_FIELDS, Announcement, Answer, Ask, Command, Control, DEFAULT_TIMEOUT_MS, Keys, Node, Script,
+    SharedCircuit, SharedOptions, Times,
 };
 use switchgear_core::{ErrorCode, Millis, name_from_utf16, prefix_from_utf16};
 use switchgear_lua::SCRIPTS;
@@ -111,6 +111,43 @@ impl SharedConfig {
     pub fn build(&mut self) -> Result<(), JsValue> {
         self.checked = Some(take(&mut self.layers).build(SharedOptions::build)?);
         Ok(())
+    }
+}
+
+/// What instances announce the circuits of this prefix on.
+#[wasm_bindgen(js_name = channel)]
+pub fn channel(prefix: &[u16]) -> Result<String, JsValue> {
+    Ok(Announcement::channel(&prefix_from_utf16(prefix).map_err(thrown)?))
+}
+
+/// What an instance has announced.
+#[wasm_bindgen]
+pub struct Heard(Announcement);
+
+#[wasm_bindgen]
+impl Heard {
+    /// Reads a message of the channel; undefined for what no script of ours has sent.
+    #[must_use]
+    pub fn parse(message: &str) -> Option<Self> {
+        Announcement::parse(message).map(Self)
+    }
+
+    /// The circuit's name.
+    #[must_use]
+    pub fn circuit(&self) -> String {
+        self.0.circuit.clone()
+    }
+
+    /// Whose call made the transition.
+    #[must_use]
+    pub fn instance(&self) -> String {
+        self.0.instance.clone()
+    }
+
+    /// The transition, number by number.
+    #[must_use]
+    pub fn transition(&self, place: u8) -> f64 {
+        transition(&self.0.transition, place)
     }
 }
 
@@ -312,6 +349,13 @@ impl Circuit {
     #[wasm_bindgen(js_name = onDeadline)]
     pub fn on_deadline(&mut self, server: &mut Server, host: f64, store: f64, ticket: f64) -> Result<u32, JsValue> {
         Ok(self.engine.on_deadline(&mut server.0, times(host, store)?, whole(ticket)))
+    }
+
+    /// Takes what another instance has announced of this circuit: whether it is news. Throws `time_invalid`.
+    #[wasm_bindgen(js_name = onEvent)]
+    pub fn on_event(&mut self, server: &Server, host: f64, store: f64, message: &str) -> Result<bool, JsValue> {
+        let at = times(host, store)?;
+        Ok(Announcement::parse(message).is_some_and(|heard| self.engine.on_event(&server.0, at, &heard)))
     }
 
     /// Takes the next command to send in hand; whether there is one.

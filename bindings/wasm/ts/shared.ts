@@ -92,6 +92,17 @@ const shared: SharedNative = {
     circuitOf(engine).onError(serverOf(server), number(host), number(store), ticket, error),
   sharedOnDeadline: (engine, server, host, store, ticket) =>
     circuitOf(engine).onDeadline(serverOf(server), number(host), number(store), ticket),
+  sharedChannel: (prefix) => glue.channel(units(prefix)),
+  sharedAnnouncement: (message) => {
+    const heard = glue.Heard.parse(message);
+    if (heard === undefined) return null;
+    const transition = transitionOf((place) => heard.transition(place), word);
+    const [circuit, instance] = [heard.circuit(), heard.instance()];
+    heard.free();
+    return transition === null ? null : { circuit, instance, transition };
+  },
+  sharedOnEvent: (engine, server, host, store, message) =>
+    circuitOf(engine).onEvent(serverOf(server), number(host), number(store), message),
   sharedPermitEpoch: (engine) => circuitOf(engine).number(PERMIT_EPOCH),
   sharedPermitCounter: (engine) => circuitOf(engine).number(PERMIT_COUNTER),
   sharedRefusalWait: (engine) => circuitOf(engine).number(REFUSAL_WAIT),
