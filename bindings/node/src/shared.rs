@@ -89,6 +89,12 @@ pub fn shared_node_now(node: &External<Node>, host: f64) -> f64 {
     Millis::from_f64(host).ok().and_then(|host| node.now(host)).map_or(NONE, |now| double(now.get()))
 }
 
+/// Another server has taken over what this one had. Whether its listeners are to hear that it is no trouble any more.
+#[napi(catch_unwind)]
+pub fn shared_node_replaced(node: &mut External<Node>) -> bool {
+    node.replaced().is_some()
+}
+
 /// The key that everything is routed by.
 #[napi(catch_unwind)]
 pub fn shared_routing_key(circuit: &External<Circuit>) -> &str {

@@ -29,6 +29,8 @@ declare module "./native" {
     sharedNode(): Server;
     /** The server's time at this moment of the host's clock; -1 as long as it was not asked. */
     sharedNodeNow(server: Server, host: number): number;
+    /** Another server has taken over what this one had: whether listeners are to hear that it is no trouble any more. */
+    sharedNodeReplaced(server: Server): boolean;
     /** The key that every command is routed by. */
     sharedRoutingKey(engine: Engine): string;
     /** The command that asks for a call; always the same. */

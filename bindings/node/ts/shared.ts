@@ -72,6 +72,7 @@ export class SharedCircuit {
   /** Whether the success of a call that was admitted while closed is nothing to anybody. */
   readonly successIsFree: boolean;
   private readonly mayBeFree: boolean;
+  private lastPlace: Place | undefined;
   /** The admission that was begun last: the one that others join. */
   private flight: Talk | null = null;
   /** The permit of the closed period, the same for every call in it. */
@@ -456,8 +457,19 @@ export class SharedCircuit {
     this.free = new Grant(GRANTED_CLOSED, epoch, counter);
   }
 
+  /**
+   * Where the circuit is now, or was when the client knew it last. Of a server that another has taken over from nobody would hear
+   * that it is back: so it is no trouble any more.
+   */
   private place(): Place {
-    return this.connection.placeOf(this.serverName());
+    const before = this.lastPlace;
+    const name = this.serverName();
+    const place = name === undefined && before !== undefined ? before : this.connection.placeOf(name);
+    this.lastPlace = place;
+    if (before !== undefined && before !== place && this.native.sharedNodeReplaced(before.server)) {
+      tellHealth(this.connection.events, "restored", { at: this.now() ?? Date.now() });
+    }
+    return place;
   }
 
   /** The host's time now, or the time given where the clock is wrong: its next reading for a caller will say so. */

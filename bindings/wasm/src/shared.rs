@@ -170,6 +170,11 @@ impl Server {
     pub fn now(&self, host: f64) -> f64 {
         or_none(Millis::from_f64(host).ok().and_then(|host| self.0.now(host)).map(Millis::get))
     }
+
+    /// Another server has taken over what this one had. Whether its listeners are to hear that it is no trouble any more.
+    pub fn replaced(&mut self) -> bool {
+        self.0.replaced().is_some()
+    }
 }
 
 /// One shared circuit as this process sees it.

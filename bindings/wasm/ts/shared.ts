@@ -59,6 +59,7 @@ const shared: SharedNative = {
     ),
   sharedNode: () => new glue.Server() as unknown as Server,
   sharedNodeNow: (server, host) => serverOf(server).now(host),
+  sharedNodeReplaced: (server) => serverOf(server).replaced(),
   sharedRoutingKey: (engine) => circuitOf(engine).routingKey(),
   sharedAdmitCommand: (engine) => circuitOf(engine).admitCommand(),
   sharedSuccessIsFree: (engine) => circuitOf(engine).successIsFree(),
