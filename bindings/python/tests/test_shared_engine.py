@@ -17,6 +17,7 @@ from support.servers import Cluster, Server, start_cluster, start_server
 from support.sides import Asyncio, Sync, side_of
 from support.stores import PATIENT, heard, name
 from switchgear import CircuitOpenError, ConfigError, StoreUnavailableError
+from switchgear._clock import monotonic_now
 
 pytestmark = pytest.mark.thread_unsafe(reason="the tests stop, pause and flush their servers, and count commands")
 
@@ -207,7 +208,14 @@ def test_a_cancelled_leader_neither_cancels_nor_strands_those_who_joined(redis_s
     with side_of("asyncio", redis_server.port) as side:
         loop = side.loop
         asked, held = asyncio.Event(), loop.create_future()
-        client = side.tapped(lambda args: asked.set() or (held if len(client.sent) == 1 else None))
+        sent: list[list[str]] = []
+
+        def hold(args: list[str]) -> Any:
+            sent.append(args)
+            asked.set()
+            return held if len(sent) == 1 else None
+
+        client = side.tapped(hold)
         breaker = side.breaker(name(), side.store(client, clock=ManualClock(), timeout_ms=PATIENT))
 
         async def main() -> list[Any]:
@@ -315,11 +323,8 @@ def test_a_call_that_was_refused_for_want_of_a_slot_takes_no_more_than_two_round
 def test_the_server_is_asked_for_its_time_ahead_of_the_first_command_and_again_after_half_a_minute(
     side: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import switchgear.redis._link as link
-
     ahead = 0
-    now = link.monotonic_now
-    monkeypatch.setattr(link, "monotonic_now", lambda: now() + ahead)
+    monkeypatch.setattr("switchgear.redis._link.monotonic_now", lambda: monotonic_now() + ahead)
     client = side.tapped()
     store = side.store(client, timeout_ms=PATIENT)
     breakers = [side.breaker(name(), store) for _ in range(2)]
