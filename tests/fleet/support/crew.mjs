@@ -26,11 +26,12 @@ const GUARD_FAILURES = 3;
 export class Crew {
   workers = [];
   proxies = [];
-  works = true;
+  /** The circuits whose dependency fails. */
+  failing = new Set();
 
   static async start() {
     const crew = new Crew();
-    crew.dependency = await startDependency(() => (crew.works ? "ok" : "fail"));
+    crew.dependency = await startDependency(({ circuit }) => (crew.failing.has(circuit) ? "fail" : "ok"));
     crew.workers = await Promise.all(KINDS.map((kind) => startWorker(kind, kind)));
     return crew;
   }
@@ -66,12 +67,14 @@ export class Crew {
   }
 
   /** The dependency works from now on, or fails. */
-  dependencyWorks(works) {
-    this.works = works;
+  dependencyWorks(works, as = "it") {
+    if (works) this.failing.delete(as);
+    else this.failing.add(as);
   }
 
-  hits() {
-    return KINDS.map((kind) => this.dependency.hits[kind] ?? 0);
+  /** How many calls have reached the dependency, by kind of worker. */
+  hits(as = "it") {
+    return KINDS.map((kind) => this.dependency.hits[`${as} ${kind}`] ?? 0);
   }
 
   /** All is well: each gets through. */
@@ -81,7 +84,7 @@ export class Crew {
 
   /** An operator opens the circuit by one worker, and all are refused; resets it by another, and all get through. */
   async agrees(as = "it") {
-    this.dependencyWorks(true);
+    this.dependencyWorks(true, as);
     const [first, second, third] = this.workers;
     const steer = (worker, operation, options) =>
       // Late is not done: it is asked for again.
@@ -125,7 +128,7 @@ export async function outage(crew, { breaks, heals, reads = false, as = "it", he
   const before = await crew.stats(as);
   const troubles = async () =>
     (await crew.stats(as)).map(({ storeError }, index) => storeError.length - before[index].storeError.length);
-  const hitsBefore = crew.hits();
+  const hitsBefore = crew.hits(as);
   await breaks();
 
   // While the dependency works, its answers are what callers get.
@@ -148,11 +151,11 @@ export async function outage(crew, { breaks, heals, reads = false, as = "it", he
   }
 
   // When it fails, each process finds out for itself, and then leaves it alone.
-  crew.dependencyWorks(false);
-  const hits = crew.hits();
+  crew.dependencyWorks(false, as);
+  const hits = crew.hits(as);
   const asked = crew.proxies.map((proxy) => proxy.asked());
   const all = await crew.calls(threshold + 20, as);
-  const reached = crew.hits().map((count, index) => count - hits[index]);
+  const reached = crew.hits(as).map((count, index) => count - hits[index]);
   all.forEach(({ got, ms }, index) => {
     const kind = KINDS[index];
     const openings = Math.floor(ms / openDurationMs);
@@ -180,7 +183,7 @@ export async function outage(crew, { breaks, heals, reads = false, as = "it", he
   }
 
   await heals();
-  crew.dependencyWorks(true);
+  crew.dependencyWorks(true, as);
   await untilRestored(crew, as);
   await crew.agrees(as);
   const after = await crew.stats(as);
@@ -195,7 +198,7 @@ export async function outage(crew, { breaks, heals, reads = false, as = "it", he
     got: `own results; ${threshold} own errors, then refused`,
     reached: reached.map((count, index) => `${threshold}${count > threshold ? ` and ${count - threshold} probes` : ""}`),
     health,
-    total: crew.hits().map((count, index) => count - hitsBefore[index]),
+    total: crew.hits(as).map((count, index) => count - hitsBefore[index]),
   };
 }
 
@@ -219,7 +222,7 @@ async function untilDegraded(crew, as, expected) {
 }
 
 /** Calls until each gets through again and takes the store for back. An outcome is what finds out that it takes outcomes. */
-async function untilRestored(crew, as) {
+export async function untilRestored(crew, as) {
   await until("all get through again", async () => {
     const all = await crew.calls(1, as);
     return all.every(({ got }) => got[0] === "ok") || sleep(50);
@@ -229,9 +232,9 @@ async function untilRestored(crew, as) {
     await crew.calls(1, as);
     if (await isRestored()) return true;
     // An outcome that is to be told: a success is not, under `rolling`.
-    crew.dependencyWorks(false);
+    crew.dependencyWorks(false, as);
     await crew.calls(1, as);
-    crew.dependencyWorks(true);
+    crew.dependencyWorks(true, as);
     for (let look = 0; look < 30; look++) {
       if (await isRestored()) return true;
       await sleep(50);
@@ -257,11 +260,11 @@ export async function steady(crew, { injects, as = "it", again = () => undefined
   await injects();
   await crew.isHealthy(as);
   await again();
-  crew.dependencyWorks(false);
-  const hits = crew.hits();
+  crew.dependencyWorks(false, as);
+  const hits = crew.hits(as);
   for (const { got } of await crew.calls(2, as)) assert.deepEqual(got, ["own error", "own error"], "callers get their own errors");
   for (const { got } of await crew.calls(5, as)) assert.deepEqual([...new Set(got)], ["refused open"], "they trip together");
-  const reached = crew.hits().map((count, index) => count - hits[index]);
+  const reached = crew.hits(as).map((count, index) => count - hits[index]);
   assert.deepEqual(reached, [2, 2, 2], "what reaches the dependency");
   assert.deepEqual(
     changed()

@@ -6,11 +6,12 @@ import { createServer } from "node:net";
 /**
  * Starts it on a free port.
  *
- * `script` says how a request ends: `"ok"`, `"fail"`, or a promise of one of them. A request is `{ who, pid, probe }`, and
- * `gone` once its caller has closed the connection, as the kernel does for one that was killed.
+ * `script` says how a request ends: `"ok"`, `"fail"`, or a promise of one of them. A request is
+ * `{ who, pid, circuit, probe }`. It is over when it is answered, or when its caller has closed the connection, as the kernel
+ * does for one that was killed.
  */
 export async function startDependency(script) {
-  /** How many requests came, by who sent them. */
+  /** How many requests came, by circuit and by who sent them. */
   const hits = {};
   const inFlight = new Set();
   let mostProbes = 0;
@@ -18,17 +19,14 @@ export async function startDependency(script) {
   const server = createServer((socket) => {
     let text = "";
     let request;
-    const leave = () => {
-      if (request === undefined) return;
-      request.gone = true;
-      inFlight.delete(request);
-    };
+    const leave = () => inFlight.delete(request);
     socket.on("error", leave).on("close", leave);
     socket.setEncoding("utf8").on("data", async (chunk) => {
       text += chunk;
       if (request !== undefined || !text.includes("\n")) return;
-      request = { ...JSON.parse(text), gone: false };
-      hits[request.who] = (hits[request.who] ?? 0) + 1;
+      request = JSON.parse(text);
+      const from = `${request.circuit} ${request.who}`;
+      hits[from] = (hits[from] ?? 0) + 1;
       inFlight.add(request);
       mostProbes = Math.max(mostProbes, probes().length);
       const answer = await dependency.script(request);

@@ -28,7 +28,8 @@ class Clock:
 class Heard:
     """What was heard of one circuit."""
 
-    def __init__(self) -> None:
+    def __init__(self, as_: str) -> None:
+        self.as_ = as_
         self.events: dict[str, list[dict[str, Any]]] = {
             "degraded": [],
             "restored": [],
@@ -53,6 +54,11 @@ class Heard:
             self.told[f"refused {error.state}"] += 1
         else:
             self.errors.append(spelled(error))
+
+    def question(self, *, probe: bool) -> bytes:
+        """A line for the dependency."""
+        line = {"who": WHO, "pid": os.getpid(), "circuit": self.as_, "probe": probe}
+        return json.dumps(line).encode() + b"\n"
 
     def stats(self) -> dict[str, Any]:
         return {**self.events, "told": self.told, "errors": self.errors, "lines": lines}
@@ -91,11 +97,6 @@ def outcome(error: Exception, own: Exception | None) -> str:
 
 def spelled(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
-
-
-def question(*, probe: bool) -> bytes:
-    """A line for the dependency."""
-    return json.dumps({"who": WHO, "pid": os.getpid(), "probe": probe}).encode() + b"\n"
 
 
 _saying = threading.Lock()

@@ -20,8 +20,9 @@ class Circuit {
   loops = [];
   isOver = false;
 
-  constructor({ circuit, port, cluster, username, password, store = {}, policy = {}, clock }) {
-    const auth = { username, password, connectionName: who };
+  constructor(as, { circuit, port, cluster, username, password, store = {}, policy = {}, clock }) {
+    this.as = as;
+    const auth = { username, password };
     this.client = cluster
       ? new Cluster(
           cluster.map((at) => ({ host: "127.0.0.1", port: at })),
@@ -46,7 +47,7 @@ class Circuit {
     let own;
     try {
       const got = await this.breaker.execute(async () => {
-        own = { text: await ask(dependency, false) };
+        own = { text: await this.ask(dependency, false) };
         if (own.text === "ok") return own;
         own = new Error(own.text);
         throw own;
@@ -70,7 +71,7 @@ class Circuit {
         await sleep(10);
         continue;
       }
-      if ((await ask(dependency, permit.probe)) === "ok") {
+      if ((await this.ask(dependency, permit.probe)) === "ok") {
         await permit.recordSuccess();
         this.told.done += 1;
       } else {
@@ -80,21 +81,21 @@ class Circuit {
       await sleep(10);
     }
   }
-}
 
-/** Asks the dependency. */
-async function ask(port, probe) {
-  const socket = connect(port, "127.0.0.1").setEncoding("utf8");
-  socket.write(`${JSON.stringify({ who, pid: process.pid, probe })}\n`);
-  const [answer] = await once(socket, "data");
-  socket.destroy();
-  return answer.trim();
+  /** Asks the dependency. */
+  async ask(port, probe) {
+    const socket = connect(port, "127.0.0.1").setEncoding("utf8");
+    socket.write(`${JSON.stringify({ who, pid: process.pid, circuit: this.as, probe })}\n`);
+    const [answer] = await once(socket, "data");
+    socket.destroy();
+    return answer.trim();
+  }
 }
 
 const OPERATIONS = {
   open: async ({ as, ...options }) => {
     if (options.clock !== undefined) now = options.clock;
-    circuits.set(as, new Circuit(options));
+    circuits.set(as, new Circuit(as, options));
     if (options.connects !== false) await circuits.get(as).client.ping();
   },
   calls: async ({ as, n, dependency }) => {

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import redis
-from heard import WHO, Clock, Failed, Heard, camel, outcome, question, say, snake, snaked, spelled
+from heard import WHO, Clock, Failed, Heard, camel, outcome, say, snake, snaked, spelled
 from redis.cluster import ClusterNode
 from switchgear.redis import DistributedCircuitBreaker, RedisStore
 
@@ -24,6 +24,7 @@ class Circuit(Heard):
 
     def __init__(
         self,
+        as_: str,
         circuit: str,
         *,
         port: int | None = None,
@@ -34,8 +35,8 @@ class Circuit(Heard):
         policy: dict[str, Any] | None = None,
         injected: bool = False,
     ) -> None:
-        super().__init__()
-        auth: dict[str, Any] = {"username": username, "password": password, "client_name": WHO}
+        super().__init__(as_)
+        auth: dict[str, Any] = {"username": username, "password": password}
         self.client: redis.Redis | redis.RedisCluster
         if cluster is not None:
             self.client = redis.RedisCluster(startup_nodes=[ClusterNode("127.0.0.1", at) for at in cluster], **auth)
@@ -53,7 +54,7 @@ class Circuit(Heard):
         given: list[Any] = []
 
         def work() -> object:
-            text = ask(dependency, probe=False)
+            text = self.ask(dependency, probe=False)
             given.append(object() if text == "ok" else Failed(text))
             if isinstance(given[0], Failed):
                 raise given[0]
@@ -73,7 +74,7 @@ class Circuit(Heard):
                 self.refused(error)
                 time.sleep(0.01)
                 continue
-            if ask(dependency, probe=permit.probe) == "ok":
+            if self.ask(dependency, probe=permit.probe) == "ok":
                 permit.record_success()
                 self.told["done"] += 1
             else:
@@ -81,12 +82,11 @@ class Circuit(Heard):
                 self.told["failed"] += 1
             time.sleep(0.01)
 
-
-def ask(port: int, *, probe: bool) -> str:
-    """Asks the dependency."""
-    with socket.create_connection(("127.0.0.1", port)) as connection:
-        connection.sendall(question(probe=probe))
-        return connection.makefile().readline().strip()
+    def ask(self, port: int, *, probe: bool) -> str:
+        """Asks the dependency."""
+        with socket.create_connection(("127.0.0.1", port)) as connection:
+            connection.sendall(self.question(probe=probe))
+            return connection.makefile().readline().strip()
 
 
 circuits: dict[str, Circuit] = {}
@@ -96,7 +96,7 @@ def open_(*, as_: str, circuit: str, connects: bool = True, **options: Any) -> N
     now = options.pop("clock", None)
     if now is not None:
         clock.now = now
-    circuits[as_] = Circuit(circuit, injected=now is not None, **options)
+    circuits[as_] = Circuit(as_, circuit, injected=now is not None, **options)
     if connects:
         circuits[as_].client.ping()
 

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import redis.asyncio as redis
-from heard import WHO, Clock, Failed, Heard, camel, outcome, question, say, snake, snaked, spelled
+from heard import WHO, Clock, Failed, Heard, camel, outcome, say, snake, snaked, spelled
 from redis.asyncio.cluster import ClusterNode
 from switchgear.redis.asyncio import DistributedCircuitBreaker, RedisStore
 
@@ -23,6 +23,7 @@ class Circuit(Heard):
 
     def __init__(
         self,
+        as_: str,
         circuit: str,
         *,
         port: int | None = None,
@@ -33,8 +34,8 @@ class Circuit(Heard):
         policy: dict[str, Any] | None = None,
         injected: bool = False,
     ) -> None:
-        super().__init__()
-        auth: dict[str, Any] = {"username": username, "password": password, "client_name": WHO}
+        super().__init__(as_)
+        auth: dict[str, Any] = {"username": username, "password": password}
         self.client: redis.Redis | redis.RedisCluster
         if cluster is not None:
             self.client = redis.RedisCluster(startup_nodes=[ClusterNode("127.0.0.1", at) for at in cluster], **auth)
@@ -52,7 +53,7 @@ class Circuit(Heard):
         given: list[Any] = []
 
         async def work() -> object:
-            text = await ask(dependency, probe=False)
+            text = await self.ask(dependency, probe=False)
             given.append(object() if text == "ok" else Failed(text))
             if isinstance(given[0], Failed):
                 raise given[0]
@@ -72,7 +73,7 @@ class Circuit(Heard):
                 self.refused(error)
                 await asyncio.sleep(0.01)
                 continue
-            if await ask(dependency, probe=permit.probe) == "ok":
+            if await self.ask(dependency, probe=permit.probe) == "ok":
                 await permit.record_success()
                 self.told["done"] += 1
             else:
@@ -80,14 +81,13 @@ class Circuit(Heard):
                 self.told["failed"] += 1
             await asyncio.sleep(0.01)
 
-
-async def ask(port: int, *, probe: bool) -> str:
-    """Asks the dependency."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(question(probe=probe))
-    answer = await reader.readline()
-    writer.close()
-    return answer.decode().strip()
+    async def ask(self, port: int, *, probe: bool) -> str:
+        """Asks the dependency."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(self.question(probe=probe))
+        answer = await reader.readline()
+        writer.close()
+        return answer.decode().strip()
 
 
 circuits: dict[str, Circuit] = {}
@@ -97,7 +97,7 @@ async def open_(*, as_: str, circuit: str, connects: bool = True, **options: Any
     now = options.pop("clock", None)
     if now is not None:
         clock.now = now
-    circuits[as_] = Circuit(circuit, injected=now is not None, **options)
+    circuits[as_] = Circuit(as_, circuit, injected=now is not None, **options)
     if connects:
         await circuits[as_].client.ping()
 
