@@ -10,6 +10,7 @@
 mod breaker;
 mod config;
 mod convert;
+mod flight;
 mod group;
 mod permit;
 mod queue;
@@ -37,7 +38,9 @@ mod _native {
     #[pymodule_export]
     use crate::scope::{Done, Scope};
     #[pymodule_export]
-    use crate::shared::{Ask, Circuit, SharedConfig, SharedGrant, StepSeen};
+    use crate::flight::Flight;
+    #[pymodule_export]
+    use crate::shared::{Ask, Circuit, Node, SharedConfig, SharedGrant, StepSeen};
 
     #[pymodule_export]
     const SUCCESS: u32 = crate::convert::SUCCESS;
