@@ -8,6 +8,7 @@
 mod call;
 mod circuit;
 mod clock;
+pub mod code;
 mod conversation;
 mod event;
 mod fault;

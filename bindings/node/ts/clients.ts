@@ -6,6 +6,7 @@
  */
 
 import { ConfigError } from "./error";
+import { slotOf } from "./slots";
 
 /** Anything that sends a command, routed by `key` where there is more than one server. */
 export interface RedisCommands {
@@ -19,8 +20,15 @@ type Send = (args: readonly string[], key: string) => PromiseLike<unknown>;
 /** The way to the store. */
 export interface Way {
   readonly send: Send;
+  /** Sends a command without a key to the server that has `key`; where that is not known, to one that the client picks. */
+  readonly sendBeside: Send;
   /** Whether a plain read goes to the server that takes writes. A client that may ask a replica knows less than it should. */
   readonly readsPrimary: boolean;
+  /**
+   * The name of the server that has a key, by what the client knows now; none where there is one server only, or where that
+   * is not known. Never throws.
+   */
+  readonly serverOf: (key: string) => () => string | undefined;
 }
 
 /**
@@ -32,7 +40,8 @@ export function wayThrough(client: unknown): Way {
     if (isIoredis(client)) return throughIoredis(client);
     if (isNodeRedis(client)) return throughNodeRedis(client);
     if (isCommands(client)) {
-      return { send: (args, key) => Promise.resolve(client.command([...args], key)), readsPrimary: false };
+      const send: Send = (args, key) => Promise.resolve(client.command([...args], key));
+      return { send, sendBeside: send, readsPrimary: false, serverOf: onlyServer };
     }
   }
   const shown = kindOf(client);
@@ -46,9 +55,15 @@ const VALID =
 interface Ioredis {
   readonly status: string;
   readonly isCluster?: boolean;
-  readonly options?: { readonly enableAutoPipelining?: boolean; readonly scaleReads?: unknown };
+  readonly options?: {
+    readonly enableAutoPipelining?: boolean;
+    readonly scaleReads?: unknown;
+    readonly keyPrefix?: unknown;
+  };
+  /** By slot the names of the servers that have it, the master first. */
+  readonly slots?: readonly (readonly string[] | undefined)[];
   call(name: string, ...args: string[]): PromiseLike<unknown>;
-  sendCommand(command: unknown): PromiseLike<unknown>;
+  sendCommand(command: unknown, stream?: undefined, node?: { slot: number }): PromiseLike<unknown>;
 }
 
 function isIoredis(client: object): client is Ioredis {
@@ -58,18 +73,31 @@ function isIoredis(client: object): client is Ioredis {
 
 function throughIoredis(client: Ioredis): Way {
   const { isCluster = false, options } = client;
-  const readsPrimary = !isCluster || options?.scaleReads === "master";
-  if (!isCluster || options?.enableAutoPipelining !== true) {
-    return { send: (args) => client.call(...(args as [string, ...string[]])), readsPrimary };
-  }
-  // Auto-pipelining in a cluster may take the first argument of a command for its key (iovalkey): of a script that is the
-  // digest, so the pipeline goes to the wrong node. `call` on this view of the client goes by the real keys, one command
-  // at a time, and sends through the client as ever.
-  const view = {
-    options: { ...options, enableAutoPipelining: false },
-    sendCommand: (command: unknown) => client.sendCommand(command),
+  const send: Send = (args) => client.call(...(args as [string, ...string[]]));
+  if (!isCluster) return { send, sendBeside: send, readsPrimary: true, serverOf: onlyServer };
+
+  const slot = (key: string) => {
+    const prefix = options?.keyPrefix;
+    return slotOf(typeof prefix === "string" ? prefix + key : key);
   };
-  return { send: (args) => Reflect.apply(client.call, view, args), readsPrimary };
+  // `call` on a view of the client makes a command, and hands it to this.
+  const sendThrough = (args: readonly string[], sendCommand: (command: unknown) => PromiseLike<unknown>) =>
+    Reflect.apply(client.call, { options: { ...options, enableAutoPipelining: false }, sendCommand }, args);
+  return {
+    // Auto-pipelining in a cluster may take the first argument of a command for its key (iovalkey): of a script that is the
+    // digest, so the pipeline goes to the wrong node. Without it a command goes by its real keys, through the client as ever.
+    send:
+      options?.enableAutoPipelining === true
+        ? (args) => sendThrough(args, (command) => client.sendCommand(command))
+        : send,
+    sendBeside: (args, key) =>
+      sendThrough(args, (command) => client.sendCommand(command, undefined, { slot: slot(key) })),
+    readsPrimary: options?.scaleReads === "master",
+    serverOf: (key) => {
+      const of = slot(key);
+      return () => named(() => client.slots?.[of]?.[0]);
+    },
+  };
 }
 
 /** node-redis from 5 on. Each of its kinds takes the command in another place. */
@@ -78,16 +106,59 @@ interface NodeRedis {
   sendCommand(...args: unknown[]): PromiseLike<unknown>;
 }
 
+/** A cluster of node-redis. */
+interface NodeRedisCluster extends NodeRedis {
+  readonly slots: readonly ({ readonly master?: { readonly address?: string } } | undefined)[];
+  nodeClient?(node: unknown): NodeRedis | PromiseLike<NodeRedis>;
+}
+
 function isNodeRedis(client: object): client is NodeRedis {
   const { isOpen, sendCommand } = client as Partial<NodeRedis>;
   return typeof isOpen === "boolean" && typeof sendCommand === "function";
 }
 
 function throughNodeRedis(client: NodeRedis): Way {
+  if ("slots" in client) return throughNodeRedisCluster(client as NodeRedisCluster);
+  const send: Send =
+    "getMasterNode" in client
+      ? // `false`: not a read-only command, so it goes to the master.
+        (args) => client.sendCommand(false, args)
+      : (args) => client.sendCommand(args);
+  return { send, sendBeside: send, readsPrimary: true, serverOf: onlyServer };
+}
+
+function throughNodeRedisCluster(client: NodeRedisCluster): Way {
   // `false`: not a read-only command, so it goes to a master.
-  if ("slots" in client) return { send: (args, key) => client.sendCommand(key, false, args), readsPrimary: true };
-  if ("getMasterNode" in client) return { send: (args) => client.sendCommand(false, args), readsPrimary: true };
-  return { send: (args) => client.sendCommand(args), readsPrimary: true };
+  const send: Send = (args, key) => client.sendCommand(key, false, args);
+  return {
+    send,
+    // A command without a key goes anywhere (node-redis 6), whatever key is given for it.
+    sendBeside: async (args, key) => {
+      const master = client.slots[slotOf(key)]?.master;
+      if (master === undefined || client.nodeClient === undefined) return send(args, key);
+      return (await client.nodeClient(master)).sendCommand(args);
+    },
+    readsPrimary: true,
+    serverOf: (key) => {
+      const slot = slotOf(key);
+      return () => named(() => client.slots[slot]?.master?.address);
+    },
+  };
+}
+
+/** There is one server, or nobody knows which. */
+function onlyServer(): () => undefined {
+  return () => undefined;
+}
+
+/** What a foreign object says a server is called, if it is a name at all. */
+function named(ask: () => unknown): string | undefined {
+  try {
+    const name = ask();
+    return typeof name === "string" ? name : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function isCommands(client: object): client is RedisCommands {

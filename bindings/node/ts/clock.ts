@@ -25,3 +25,24 @@ export function checkClock(clock: (() => number) | undefined): void {
     throw fromNative(error);
   }
 }
+
+/** The two times of a store: its users may say what the second one is, else it is asked for. */
+export interface Clock {
+  /** Goes forward only, but where the user's own serves: what is measured, and how old an answer is. */
+  readonly host: () => number;
+  /** What the store is told, at this moment of the host; -1 where the engine asks the store itself. */
+  readonly store: (host: number) => number;
+}
+
+/** The time that the store itself has. */
+export const SERVER_CLOCK: Clock = { host: monotonicNow, store: () => ASKED };
+
+/** The wall clock of this machine. */
+export const SYSTEM_CLOCK: Clock = { host: monotonicNow, store: () => Date.now() };
+
+/** A function that says both times. */
+export function clockOf(fn: () => number): Clock {
+  return { host: fn, store: (host) => host };
+}
+
+const ASKED = -1;

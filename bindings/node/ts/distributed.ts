@@ -12,7 +12,6 @@ import { FAILURE, type FieldValue, type NativeTransition, native, RELEASE, SUCCE
 import type { SharedConfig } from "./native-shared";
 import { type ControlOperation, SharedCircuit, type SharedSettlement } from "./shared";
 import { type Admission, Grant, NO_GRANT, type SharedPermit, SharedSettleOnce } from "./shared-permit";
-import { read } from "./stopwatch";
 import { type Connection, connectionOf, isForeignStore, type RedisStore } from "./store";
 import type {
   Awaitable,
@@ -32,11 +31,31 @@ import type {
 /** What a shared breaker adds to the policy. */
 export interface SharedOptions {
   /**
-   * What an admission answers while the store does not: `fail-closed`, it is refused with {@link StoreUnavailableError};
-   * `fail-open`, the call goes ahead unguarded and its outcome counts nowhere.
-   * @defaultValue `'fail-closed'`
+   * What decides on a call while the store does not answer. `local`: a breaker of the same policy in this process, which is
+   * told of every outcome and so is warm when it takes over; it remembers that the circuit was open. `fail-open`: the call goes
+   * ahead unguarded, and its outcome counts nowhere. `fail-closed`: it is refused with {@link StoreUnavailableError}.
+   * @defaultValue `'local'`
    */
-  onStoreFailure?: "fail-closed" | "fail-open" | undefined;
+  onStoreFailure?: "local" | "fail-open" | "fail-closed" | undefined;
+  /**
+   * How long a circuit that is known to be open refuses without asking the store, in milliseconds from the question on, and
+   * never past its reopening: so much later a process may hear that an operator has closed it. 0: every call asks.
+   * @defaultValue `1000`
+   */
+  openCacheMs?: number | undefined;
+  /**
+   * How long a circuit that is known to be closed admits without asking the store, in milliseconds from the question on: so
+   * much later a process may hear that the fleet has tripped. 0: every call asks.
+   * @defaultValue `0`
+   */
+  closedCacheMs?: number | undefined;
+  /**
+   * How many instances (see the store's `instance`) must have seen failures before the fleet trips; at most
+   * `failureThreshold`, under `rate` at most `minimumCalls`. An instance whose own failures reach the threshold alone opens for
+   * itself alone.
+   * @defaultValue `1`
+   */
+  quorum?: number | undefined;
   /**
    * How long an idle circuit is remembered, in milliseconds; at least twice the longest duration of the policy plus
    * 60 000, so that an idle open circuit comes back through a probe. A circuit that an operator holds open or has
@@ -68,7 +87,7 @@ export class PreparedSharedPolicy {
  */
 export const SHARED_POLICY: PolicyKind<SharedConfig> = {
   host: [],
-  core: ["onStoreFailure", "idleTtlMs"],
+  core: ["onStoreFailure", "openCacheMs", "closedCacheMs", "quorum", "idleTtlMs"],
   build: (layers) => new (native().SharedConfig)(layers),
 };
 
@@ -82,8 +101,10 @@ export let leaveGroup: (breaker: DistributedCircuitBreaker) => void;
  * Guards the calls to one dependency, together with every process that has a breaker of this name on the same store: they
  * trip together, and in a half-open circuit no more than `halfOpenMaxCalls` probes run in the whole fleet.
  *
- * An admission takes one round trip (two around a half-open period), a success under `rolling` none, a failure and the
- * outcome of a probe one. Each waits at most the store's `timeoutMs`.
+ * An admission takes one round trip (two around a half-open period), which the calls of one process that come meanwhile share;
+ * none while the circuit is known to be open, and none for `closedCacheMs` while it is known to be closed. A success under
+ * `rolling` takes none and under the others none that is waited for; a failure and the outcome of a probe take one. Each
+ * waits at most the store's `timeoutMs`. While the store does not answer, this process decides alone: `onStoreFailure`.
  *
  * @example
  * ```ts
@@ -149,16 +170,16 @@ export class DistributedCircuitBreaker implements Breaker {
     this.rules = {
       circuit: this.name,
       host: this.host,
-      now: this.host.clock ?? this.connection.stopwatch,
+      now: () => this.circuit.stopwatch(),
       timed: () => this.host.slowCallMs !== undefined || this.events.loudness.calls > 0,
     };
-    this.circuit = new SharedCircuit(
-      this.name,
-      this.connection,
-      given.config,
-      this.host.clock ?? this.connection.clock,
-      (transition) => this.changed(transition),
-    );
+    this.circuit = new SharedCircuit({
+      name: this.name,
+      connection: this.connection,
+      config: given.config,
+      clock: this.host.clock,
+      onTransition: (transition) => this.changed(transition),
+    });
   }
 
   /**
@@ -221,35 +242,37 @@ export class DistributedCircuitBreaker implements Breaker {
     return guardWith(fn as (...args: unknown[]) => unknown, call, this.rules, {
       enter,
       enterSync: enter,
-      admit: () => this.circuit.admit().then((admission) => this.settling(admission)),
+      admit: async () => this.settling(await this.circuit.admit()),
     });
   }
 
   /**
    * Asks for one call by hand: whether it may go ahead. In a half-open circuit it takes a slot. Follow with
    * {@link recordSuccess}, {@link recordFailure} or {@link release}; {@link acquire} is safer, for its permit knows which
-   * call it belongs to. While the store does not answer: `false` under `fail-closed`, `true` under `fail-open`.
+   * call it belongs to. While the store does not answer: what this process decides under `local`, `false` under
+   * `fail-closed`, `true` under `fail-open`.
    *
    * @throws {@link TimeError} if the clock fails
    */
-  canExecute(): Promise<boolean> {
-    return this.circuit.admit().then(this.allowed);
+  async canExecute(): Promise<boolean> {
+    return this.allowed(await this.circuit.admit());
   }
 
-  /** Reports that a call succeeded. Whether that counted; what the store does not take does not. */
+  /** Reports that a call succeeded. Whether that counted: at the store, or while it does not answer in this process, if that decides then. */
   async recordSuccess(): Promise<Settled> {
     return this.settleByHand(null, "success", undefined);
   }
 
   /**
-   * Reports that a call failed. Whether that counted; what the store does not take does not.
+   * Reports that a call failed. Whether that counted: at the store, or while it does not answer in this process, if
+   * that decides then.
    * @param error - what went wrong: `isFailure` then decides whether it counts
    */
   async recordFailure(error?: unknown): Promise<Settled> {
     return this.settleByHand(null, "failure", error);
   }
 
-  /** Reports that a call ended neutrally. Whether that counted; what the store does not take does not. */
+  /** Reports that a call ended neutrally. Whether that counted: at the store, or while it does not answer in this process, if that decides then. */
   async release(): Promise<Settled> {
     return this.settleByHand(null, "ignored", undefined);
   }
@@ -259,21 +282,23 @@ export class DistributedCircuitBreaker implements Breaker {
    * @throws {@link CircuitOpenError} if it was refused; {@link StoreUnavailableError} if the store did not answer under
    * `fail-closed`; {@link TimeError} if the clock fails
    */
-  acquire(): Promise<SharedPermit> {
-    return this.circuit.admit().then(this.acquired);
+  async acquire(): Promise<SharedPermit> {
+    return this.acquired(await this.circuit.admit());
   }
 
   /**
-   * The state as callers see it: forced open reads `open`, disabled reads `closed`. Changes nothing.
-   * @throws {@link StoreUnavailableError}; {@link TimeError} if the clock fails
+   * The state as callers see it: forced open reads `open`, disabled reads `closed`. Changes nothing. While the store does not
+   * answer it is that of this process's own breaker, under `local`.
+   * @throws {@link StoreUnavailableError} under the others; {@link TimeError} if the clock fails
    */
   async getState(): Promise<State> {
     return (await this.getSnapshot()).state;
   }
 
   /**
-   * Everything the store knows of the circuit. Changes nothing.
-   * @throws {@link StoreUnavailableError}; {@link TimeError} if the clock fails
+   * Everything the store knows of the circuit. Changes nothing. While the store does not answer it is what this process's own
+   * breaker knows, under `local`.
+   * @throws {@link StoreUnavailableError} under the others; {@link TimeError} if the clock fails
    */
   async getSnapshot(): Promise<Snapshot> {
     const snapshot = await this.circuit.snapshot();
@@ -336,11 +361,26 @@ export class DistributedCircuitBreaker implements Breaker {
       this.tell(cancelled(call));
       return Promise.reject(call.signal?.reason);
     }
-    return this.circuit.admit().then((admission) => {
-      const settle = this.settling(admission);
-      if (typeof settle !== "function") return refused(settle, call, args);
-      return isCancelled(call) ? giveUp(call, settle) : run(fn, call, this.rules, settle, args);
-    });
+    let admission: Admission | Promise<Admission>;
+    try {
+      admission = this.circuit.admit();
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    return admission instanceof Promise
+      ? admission.then((given) => this.entered(given, fn, call, args))
+      : this.entered(admission, fn, call, args);
+  }
+
+  private entered(
+    admission: Admission,
+    fn: (signal?: AbortSignal) => unknown,
+    call: CheckedCall,
+    args: readonly unknown[],
+  ): Promise<unknown> {
+    const settle = this.settling(admission);
+    if (typeof settle !== "function") return refused(settle, call, args);
+    return isCancelled(call) ? giveUp(call, settle) : run(fn, call, this.rules, settle, args);
   }
 
   /**
@@ -400,7 +440,7 @@ export class DistributedCircuitBreaker implements Breaker {
   }
 
   private now(): number {
-    return read(this.host.clock ?? this.connection.clock) ?? Date.now();
+    return this.circuit.now() ?? Date.now();
   }
 
   private changed({ from, to, at, failures, openMs, reason }: NativeTransition): void {

@@ -1,6 +1,6 @@
 import type { Outcome } from "./classify";
 import type { StoreError } from "./error";
-import { GRANTED_PROBE } from "./native-shared";
+import { GRANTED_LOCAL_PROBE, GRANTED_PROBE } from "./native-shared";
 import type { Settled } from "./types";
 
 /**
@@ -78,7 +78,7 @@ export type Admission = Grant | Refused | StoreError;
 /** Without a permit the plain rules of the current state apply. */
 export const NO_GRANT = new Grant(0, 0, 0);
 
-/** Whether a permit holds a slot of a half-open circuit. */
+/** Whether a permit holds a slot of a half-open circuit, the fleet's or this process's own. */
 export function isProbe(grant: Grant): boolean {
-  return grant.kind === GRANTED_PROBE;
+  return grant.kind === GRANTED_PROBE || grant.kind === GRANTED_LOCAL_PROBE;
 }

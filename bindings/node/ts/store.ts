@@ -1,13 +1,14 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import { hostname } from "node:os";
 import { type RedisCommands, type Way, wayThrough } from "./clients";
-import { checkClock, monotonicNow } from "./clock";
+import { type Clock, checkClock, clockOf, SERVER_CLOCK, SYSTEM_CLOCK } from "./clock";
 import { checkedNumber, describe, optionsOf, outOfRange } from "./config";
 import { Deadlines } from "./deadlines";
-import { fromNative, NameError } from "./error";
+import { fromNative, NameError, type StoreError } from "./error";
 import { Emitter } from "./events";
 import { native } from "./native";
-import type {} from "./native-shared";
+import type { Server } from "./native-shared";
+import { warn } from "./warn";
 
 /** Options of a {@link RedisStore}. `undefined` means left out. */
 export interface RedisStoreOptions {
@@ -25,13 +26,16 @@ export interface RedisStoreOptions {
    */
   timeoutMs?: number | undefined;
   /**
-   * Where `now` comes from, in whole milliseconds since 1970: `system` is the wall clock. A function is read once by the
-   * constructor, so that one which never works is found out at once.
-   * @defaultValue `'system'`
+   * What time it is to the circuits, in whole milliseconds since 1970. `server`: what the store itself says, which is asked
+   * ahead of the first call and again every half minute, by a call that comes along; so hosts whose clocks differ trip and
+   * probe together. `system`: the wall clock of this host. A function is read once by the constructor, so that one which
+   * never works is found out at once; it is also what calls and caches are measured by.
+   * @defaultValue `'server'`
    */
-  clock?: "system" | (() => number) | undefined;
+  clock?: "server" | "system" | (() => number) | undefined;
   /**
-   * Who we are in the state changes we make.
+   * Who we are: in the state changes we make, and where a `quorum` of instances has to agree. Instances of one name count as
+   * one, so pods should give their names.
    * @defaultValue the name of the host
    */
   instance?: string | undefined;
@@ -39,6 +43,14 @@ export interface RedisStoreOptions {
 
 /** What a store says about itself. */
 export interface StoreEvents {
+  /**
+   * The store is not asked any more, for three commands in a row were not answered, or failed; `onStoreFailure` says what its
+   * circuits do meanwhile. Said once, of the server, or where `circuit` is given of that circuit alone: its keys hold
+   * something else, say, or its user lacks a right. If nobody listens it is a process warning.
+   */
+  degraded: StoreEvent;
+  /** The store, or that circuit, is asked again. If nobody listens it is a process warning. */
+  restored: StoreEvent;
   /** The store did not answer a command, not in time, or with an error. */
   storeError: StoreEvent;
   /**
@@ -127,13 +139,30 @@ export class RedisStore {
 export interface Connection extends Way {
   readonly prefix: string;
   readonly timeoutMs: number;
-  /** The time that goes into commands. */
-  readonly clock: () => number;
-  /** The time that calls are measured with: the wall clock may step, so that is another one. */
-  readonly stopwatch: () => number;
+  readonly clock: Clock;
   readonly instance: string;
   readonly deadlines: Deadlines;
   readonly events: Emitter<StoreEvents>;
+  /** What is known of a server, by its name. */
+  readonly placeOf: (server: string | undefined) => Place;
+}
+
+/** One server of the store: a standalone one, or a master of a cluster. All circuits that live there share it. */
+export interface Place {
+  readonly server: Server;
+  /** What went wrong there last. */
+  trouble: StoreError | null;
+}
+
+/** Says once that the store, or a circuit, is or is not asked any more. */
+export function tellHealth(events: Connection["events"], what: "degraded" | "restored", event: StoreEvent): void {
+  if (events.hears(what)) {
+    events.emit(what, event);
+    return;
+  }
+  const whose = event.circuit === undefined ? "the store" : `the store of circuit \`${event.circuit}\``;
+  if (what === "restored") warn(`${whose} is asked again`, "switchgear_restored");
+  else warn(`${whose} does not answer and is not asked for now: ${(event.error as Error).message}`, "switchgear_degraded");
 }
 
 const STORE_OPTIONS = ["prefix", "timeoutMs", "clock", "instance"];
@@ -147,10 +176,27 @@ function connect(client: unknown, options: unknown): Connection {
     ...way,
     prefix: prefix === undefined ? defaults.prefix : checkedPrefix(prefix),
     timeoutMs: ms,
-    ...checkedClock(clock),
+    clock: checkedClock(clock),
     instance: instance === undefined ? hostname() : checkedInstance(instance),
     deadlines: new Deadlines(ms),
-    events: new Emitter<StoreEvents>(["storeError", "configMismatch"]),
+    events: new Emitter<StoreEvents>(["degraded", "restored", "storeError", "configMismatch"]),
+    placeOf: places(),
+  };
+}
+
+/** The servers of a store by their names, each made when it is heard of. Until then, and where there is one only, it has none. */
+function places(): Connection["placeOf"] {
+  const newPlace = (): Place => ({ server: native().sharedNode(), trouble: null });
+  const unnamed = newPlace();
+  const byName = new Map<string, Place>();
+  return (name) => {
+    if (name === undefined) return unnamed;
+    let place = byName.get(name);
+    if (place === undefined) {
+      place = newPlace();
+      byName.set(name, place);
+    }
+    return place;
   };
 }
 
@@ -164,11 +210,12 @@ function checkedPrefix(prefix: unknown): string {
   return prefix;
 }
 
-function checkedClock(clock: unknown): Pick<Connection, "clock" | "stopwatch"> {
-  if (clock === undefined || clock === "system") return { clock: () => Date.now(), stopwatch: monotonicNow };
-  if (typeof clock !== "function") throw outOfRange("clock", "'system' or a function", clock);
+function checkedClock(clock: unknown): Clock {
+  if (clock === undefined || clock === "server") return SERVER_CLOCK;
+  if (clock === "system") return SYSTEM_CLOCK;
+  if (typeof clock !== "function") throw outOfRange("clock", "'server', 'system' or a function", clock);
   checkClock(clock as () => number);
-  return { clock: clock as () => number, stopwatch: clock as () => number };
+  return clockOf(clock as () => number);
 }
 
 function checkedInstance(instance: unknown): string {

@@ -6,11 +6,12 @@ use alloc::vec::Vec;
 
 use core::mem::take;
 
+use switchgear_core::shared::code::{CodedCircuit, Free};
 use switchgear_core::shared::{
-    ADMISSION_FIELDS, Answer, Ask, CallId, Control, DEFAULT_TIMEOUT_MS, Keys, PermitKind, Script, Settle,
-    SharedOptions, SharedPermit, Step,
+    ADMISSION_FIELDS, Answer, Ask, Command, Control, DEFAULT_TIMEOUT_MS, Keys, Node, Script, SharedCircuit,
+    SharedOptions, Times,
 };
-use switchgear_core::{ErrorCode, Millis, Settlement, State, name_from_utf16, prefix_from_utf16, shared};
+use switchgear_core::{ErrorCode, Millis, name_from_utf16, prefix_from_utf16};
 use switchgear_lua::SCRIPTS;
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
@@ -19,24 +20,6 @@ use crate::convert::{
     Layers, NONE, double, fault, for_ms, moment, or_none, outcome, snapshot, thrown, transition, value, whole,
 };
 
-const NO_ANSWER: u32 = 0;
-const GRANTED_CLOSED: u32 = 1;
-const GRANTED_PROBE: u32 = 2;
-const GRANTED_BYPASS: u32 = 3;
-const GRANTED_UNASKED: u32 = 4;
-const REFUSED_OPEN: u32 = 5;
-const REFUSED_HALF_OPEN: u32 = 6;
-const UNAVAILABLE: u32 = 7;
-const STALE: u32 = 8;
-const APPLIED: u32 = 9;
-const CONTROLLED: u32 = 10;
-const SNAPSHOT: u32 = 11;
-const ASK: u32 = 16;
-const TRANSITION: u32 = 32;
-const CONFIG_MISMATCH: u32 = 64;
-const MALFORMED: u32 = 128;
-const COUNTED: u32 = 256;
-
 /// The places of [`Circuit::number`].
 const PERMIT_EPOCH: u8 = 0;
 const PERMIT_COUNTER: u8 = 1;
@@ -44,8 +27,13 @@ const REFUSAL_WAIT: u8 = 2;
 const ASK_TICKET: u8 = 3;
 const ASK_DELAY: u8 = 4;
 const ASK_READS: u8 = 5;
-const TRANSITION_FROM: u8 = 6;
-const SNAPSHOT_FROM: u8 = 12;
+const ASK_ASKS_TIME: u8 = 6;
+const FREE_FROM: u8 = 7;
+const FREE_UNTIL: u8 = 8;
+const FREE_EPOCH: u8 = 9;
+const FREE_COUNTER: u8 = 10;
+const TRANSITION_FROM: u8 = 11;
+const SNAPSHOT_FROM: u8 = 17;
 
 const RESET: u8 = 0;
 const TRIP: u8 = 1;
@@ -126,15 +114,37 @@ impl SharedConfig {
     }
 }
 
+/// A server of the store.
+#[wasm_bindgen]
+#[derive(Default)]
+pub struct Server(Node);
+
+#[wasm_bindgen]
+impl Server {
+    /// Nothing is known of it.
+    #[wasm_bindgen(constructor)]
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Its time at this moment of the host; -1 as long as nobody has asked it.
+    #[must_use]
+    pub fn now(&self, host: f64) -> f64 {
+        or_none(Millis::from_f64(host).ok().and_then(|host| self.0.now(host)).map(Millis::get))
+    }
+}
+
 /// One shared circuit as this process sees it.
 #[wasm_bindgen]
 pub struct Circuit {
-    engine: shared::SharedCircuit,
-    nonce: u64,
+    engine: CodedCircuit,
     /// Whether a plain read goes to the server that takes writes; else a script, which always does, reads for us.
     reads_primary: bool,
-    /// The last answer, whose details the facade may still ask for.
-    last: Step,
+    /// The command that is to be sent next.
+    ask: Option<Ask>,
+    /// What need not be asked.
+    free: Free,
 }
 
 #[wasm_bindgen]
@@ -146,6 +156,7 @@ impl Circuit {
         prefix: &[u16],
         nonce_high: u32,
         nonce_low: u32,
+        instance: &str,
         reads_primary: bool,
         shared: &SharedConfig,
     ) -> Result<Self, JsValue> {
@@ -153,93 +164,112 @@ impl Circuit {
         let prefix = prefix_from_utf16(prefix).map_err(thrown)?;
         let (config, options) = shared.checked.clone().ok_or_else(|| fault("not built"))?;
         let nonce = u64::from(nonce_high) << 32 | u64::from(nonce_low);
-        let engine = shared::SharedCircuit::new(&name, &prefix, nonce, config, options).map_err(thrown)?;
-        Ok(Self { engine, nonce, reads_primary, last: Step::default() })
+        let engine = SharedCircuit::new(&name, &prefix, nonce, instance, config, options).map_err(thrown)?;
+        Ok(Self { engine: CodedCircuit::new(engine, nonce), reads_primary, ask: None, free: Free::Nothing })
     }
 
     /// The key that everything is routed by.
     #[wasm_bindgen(js_name = routingKey)]
     #[must_use]
     pub fn routing_key(&self) -> String {
-        self.engine.keys().routing().into()
+        self.engine.engine().keys().routing().into()
     }
 
     /// The command that asks for a call; always the same.
     #[wasm_bindgen(js_name = admitCommand)]
     #[must_use]
     pub fn admit_command(&self) -> Vec<String> {
-        self.command(Script::Admit, false)
+        self.command(Command::Run(Script::Admit), false)
     }
 
     /// Whether the success of a call admitted while CLOSED need not be settled.
     #[wasm_bindgen(js_name = successIsFree)]
     #[must_use]
     pub fn success_is_free(&self) -> bool {
-        self.engine.success_is_free()
+        self.engine.engine().success_is_free()
     }
 
-    /// Asks for one call: answers the ticket of the admit command. Throws `time_invalid`.
-    pub fn admit(&mut self, now: f64) -> Result<f64, JsValue> {
-        Ok(double(self.engine.admit(moment(now)?).ticket))
+    /// Whether there may ever be calls that need not be asked for.
+    #[wasm_bindgen(js_name = mayBeFree)]
+    #[must_use]
+    pub fn may_be_free(&self) -> bool {
+        self.engine.may_be_free()
     }
 
-    /// Settles a call; kind 0 is none. Answers applied, stale or the ask. Throws `time_invalid`.
-    pub fn settle(&mut self, now: f64, kind: u32, epoch: f64, counter: f64, ending: u32) -> Result<u32, JsValue> {
-        let now = moment(now)?;
-        let permit = self.permit(kind, epoch, counter);
-        Ok(match self.engine.settle(now, permit, outcome(ending)?) {
-            Settle::Done(settlement) => settled(settlement),
-            Settle::Tell(ask) => self.keep_ask(ask),
-        })
+    /// Whether what need not be asked is not what it was: then [`Circuit::number`] says what it is.
+    #[wasm_bindgen(js_name = isFreeNews)]
+    pub fn is_free_news(&mut self) -> bool {
+        let free = self.engine.free();
+        if free != Free::AsBefore {
+            self.free = free;
+        }
+        free != Free::AsBefore
+    }
+
+    /// Asks for one call: see [`CodedCircuit`] for the number. Throws `time_invalid`.
+    pub fn admit(&mut self, server: &mut Server, host: f64, store: f64) -> Result<f64, JsValue> {
+        Ok(signed(self.engine.admit(&mut server.0, times(host, store)?)))
+    }
+
+    /// Decides on a call without the store. Throws `time_invalid`.
+    #[wasm_bindgen(js_name = admitUnasked)]
+    pub fn admit_unasked(&mut self, host: f64, store: f64) -> Result<u32, JsValue> {
+        Ok(self.engine.admit_unasked(times(host, store)?))
+    }
+
+    /// Settles a call; kind 0 is none. Throws `time_invalid`.
+    #[allow(clippy::too_many_arguments, reason = "numbers cross, and a permit is three of them")]
+    pub fn settle(
+        &mut self,
+        server: &mut Server,
+        host: f64,
+        store: f64,
+        kind: u32,
+        epoch: f64,
+        counter: f64,
+        ending: u32,
+    ) -> Result<f64, JsValue> {
+        let at = times(host, store)?;
+        let permit = (kind, whole(epoch), whole(counter));
+        Ok(signed(self.engine.settle(&mut server.0, at, permit, outcome(ending)?)))
     }
 
     /// Asks for the snapshot. Throws `time_invalid`.
     #[wasm_bindgen(js_name = getState)]
-    pub fn get_state(&mut self, now: f64) -> Result<u32, JsValue> {
-        let ask = self.engine.get_state(moment(now)?);
-        Ok(self.keep_ask(ask))
+    pub fn get_state(&mut self, server: &mut Server, host: f64, store: f64) -> Result<f64, JsValue> {
+        Ok(signed(self.engine.get_state(&mut server.0, times(host, store)?)))
     }
 
     /// Manual control: reset, trip (for as long as given), force open, disable. Throws `time_invalid`, `config_invalid`.
-    pub fn control(&mut self, operation: u8, now: f64, kind: u8, number: f64, text: &str) -> Result<u32, JsValue> {
+    #[allow(clippy::too_many_arguments, reason = "numbers cross, and the length of a trip is three things")]
+    pub fn control(
+        &mut self,
+        operation: u8,
+        server: &mut Server,
+        host: f64,
+        store: f64,
+        kind: u8,
+        number: f64,
+        text: &str,
+    ) -> Result<f64, JsValue> {
         let control = match operation {
             RESET => Control::Reset,
             TRIP => Control::Trip { for_ms: for_ms(value(kind, number, text))? },
             FORCE_OPEN => Control::ForceOpen,
             _ => Control::Disable,
         };
-        let ask = self.engine.control(moment(now)?, control).map_err(thrown)?;
-        Ok(self.keep_ask(ask))
+        let at = times(host, store)?;
+        self.engine.control(&mut server.0, at, control).map(signed).map_err(thrown)
     }
 
-    /// Asks for one call and takes what was read for it, in one go: the path of a healthy call. Answers the epoch of a grant
-    /// while CLOSED, anything else as `-1 - answer`. Throws `time_invalid`.
-    #[allow(clippy::too_many_arguments, reason = "five fields are read; an array costs more to take apart than to use")]
-    pub fn admitted(
-        &mut self,
-        now: f64,
-        state: Option<String>,
-        mode: Option<String>,
-        epoch: Option<String>,
-        opened_at: Option<String>,
-        open_ms: Option<String>,
-    ) -> Result<f64, JsValue> {
-        let now = moment(now)?;
-        let ticket = self.engine.admit(now).ticket;
-        let fields = [&state, &mode, &epoch, &opened_at, &open_ms].map(Option::as_deref);
-        let step = self.engine.on_reading(now, ticket, fields);
-        Ok(match step.answer {
-            Some(Answer::Granted(SharedPermit { kind: PermitKind::Closed, epoch, .. })) => double(epoch),
-            _ => -1.0 - f64::from(self.keep(step)),
-        })
-    }
-
-    /// Takes what was read for an admission that the engine knows of already. Throws `time_invalid`.
+    /// Takes what was read for an admission. Throws `time_invalid`.
     #[wasm_bindgen(js_name = onReading)]
-    #[allow(clippy::too_many_arguments, reason = "five fields are read")]
+    #[allow(clippy::too_many_arguments, reason = "five fields are read; an array costs more to take apart than to use")]
     pub fn on_reading(
         &mut self,
-        now: f64,
+        server: &mut Server,
+        host: f64,
+        store: f64,
         ticket: f64,
         state: Option<String>,
         mode: Option<String>,
@@ -248,129 +278,130 @@ impl Circuit {
         open_ms: Option<String>,
     ) -> Result<u32, JsValue> {
         let fields = [&state, &mode, &epoch, &opened_at, &open_ms].map(Option::as_deref);
-        let step = self.engine.on_reading(moment(now)?, whole(ticket), fields);
-        Ok(self.keep(step))
+        Ok(self.engine.on_reading(&mut server.0, times(host, store)?, whole(ticket), fields))
     }
 
     /// Takes a reply. Throws `time_invalid`.
     #[wasm_bindgen(js_name = onReply)]
-    pub fn on_reply(&mut self, now: f64, ticket: f64, reply: &[f64]) -> Result<u32, JsValue> {
+    pub fn on_reply(
+        &mut self,
+        server: &mut Server,
+        host: f64,
+        store: f64,
+        ticket: f64,
+        reply: &[f64],
+    ) -> Result<u32, JsValue> {
         let reply: Vec<i64> = reply.iter().copied().map(integer).collect();
-        let step = self.engine.on_reply(moment(now)?, whole(ticket), &reply);
-        Ok(self.keep(step))
+        Ok(self.engine.on_reply(&mut server.0, times(host, store)?, whole(ticket), &reply))
     }
 
     /// Takes an error, by its text. Throws `time_invalid`.
     #[wasm_bindgen(js_name = onError)]
-    pub fn on_error(&mut self, now: f64, ticket: f64, error: &str) -> Result<u32, JsValue> {
-        let step = self.engine.on_error(moment(now)?, whole(ticket), error);
-        Ok(self.keep(step))
+    pub fn on_error(
+        &mut self,
+        server: &mut Server,
+        host: f64,
+        store: f64,
+        ticket: f64,
+        error: &str,
+    ) -> Result<u32, JsValue> {
+        Ok(self.engine.on_error(&mut server.0, times(host, store)?, whole(ticket), error))
     }
 
-    /// Takes that the deadline has passed.
+    /// Takes that the deadline has passed. Throws `time_invalid`.
     #[wasm_bindgen(js_name = onDeadline)]
-    pub fn on_deadline(&mut self, ticket: f64) -> u32 {
-        let step = self.engine.on_deadline(whole(ticket));
-        self.keep(step)
+    pub fn on_deadline(&mut self, server: &mut Server, host: f64, store: f64, ticket: f64) -> Result<u32, JsValue> {
+        Ok(self.engine.on_deadline(&mut server.0, times(host, store)?, whole(ticket)))
     }
 
-    /// What may be asked of the last answer, number by number: the epoch and the number of the call that was granted; the wait of
-    /// a refusal in milliseconds; of the command to send its ticket, the milliseconds to wait before, whether its reply is a
-    /// reading; the transition; the snapshot. -1 for what is unknown or not there.
-    #[must_use]
-    pub fn number(&self, place: u8) -> f64 {
-        match (place, &self.last.answer) {
-            (PERMIT_EPOCH, Some(Answer::Granted(permit))) => double(permit.epoch),
-            (PERMIT_COUNTER, Some(Answer::Granted(permit))) => double(permit.id.counter),
-            (REFUSAL_WAIT, Some(Answer::Refused { retry_after, .. })) => or_none(*retry_after),
-            (ASK_TICKET..TRANSITION_FROM, _) => self.last.ask.as_ref().map_or(NONE, |ask| match place {
+    /// Takes the next command to send in hand; whether there is one.
+    #[wasm_bindgen(js_name = nextAsk)]
+    pub fn next_ask(&mut self) -> bool {
+        self.ask = self.engine.next_ask();
+        self.ask.is_some()
+    }
+
+    /// What may be asked, number by number. Of the last answer: the epoch and the number of the call that was granted; the wait
+    /// of a refusal in milliseconds; the transition; the snapshot. Of the command in hand: its ticket, the milliseconds to wait
+    /// before, whether its reply is a reading, whether it asks for the time. Of what need not be asked: from when and until when,
+    /// and the epoch and the number of the permit. -1 for what is unknown or not there.
+    pub fn number(&mut self, place: u8) -> f64 {
+        match place {
+            PERMIT_EPOCH => self.engine.permit().map_or(NONE, |permit| double(permit.epoch)),
+            PERMIT_COUNTER => self.engine.permit().map_or(NONE, |permit| double(permit.id.counter)),
+            REFUSAL_WAIT => match self.engine.last().answer {
+                Some(Answer::Refused { retry_after, .. }) => or_none(retry_after),
+                _ => NONE,
+            },
+            ASK_TICKET..=ASK_ASKS_TIME => self.ask.as_ref().map_or(NONE, |ask| match place {
                 ASK_TICKET => double(ask.ticket),
                 ASK_DELAY => double(ask.delay_ms),
-                ASK_READS.. => u8::from(ask.script == Script::Admit).into(),
-                _ => NONE,
+                ASK_READS => u8::from(ask.command == Command::Run(Script::Admit)).into(),
+                _ => u8::from(ask.command == Command::Time).into(),
             }),
-            (TRANSITION_FROM..SNAPSHOT_FROM, _) => {
-                self.last.transition.as_ref().map_or(NONE, |made| transition(made, place - TRANSITION_FROM))
+            FREE_FROM..=FREE_COUNTER => match self.free {
+                Free::While(permit, from, until) => double(match place {
+                    FREE_FROM => from.get(),
+                    FREE_UNTIL => until.get(),
+                    FREE_EPOCH => permit.epoch,
+                    _ => permit.id.counter,
+                }),
+                Free::AsBefore | Free::Nothing => NONE,
+            },
+            TRANSITION_FROM..SNAPSHOT_FROM => {
+                let made = self.engine.last().transition.as_ref();
+                made.map_or(NONE, |made| transition(made, place - TRANSITION_FROM))
             }
-            (SNAPSHOT_FROM.., Some(Answer::Snapshot(seen))) => snapshot(seen, place - SNAPSHOT_FROM),
-            _ => NONE,
+            SNAPSHOT_FROM.. => match &self.engine.last().answer {
+                Some(Answer::Snapshot(seen)) => snapshot(seen, place - SNAPSHOT_FROM),
+                _ => NONE,
+            },
         }
     }
 
-    /// The command to send, its name first; empty if there is none.
+    /// The command in hand, its name first; empty if there is none.
     #[wasm_bindgen(js_name = askCommand)]
     #[must_use]
     pub fn ask_command(&self) -> Vec<String> {
-        let Some(Ask { script, by_text, args, .. }) = &self.last.ask else { return Vec::new() };
-        let mut command = self.command(*script, *by_text);
-        command.extend_from_slice(args);
-        command
+        let Some(Ask { command, by_text, args, .. }) = &self.ask else { return Vec::new() };
+        let mut words = self.command(*command, *by_text);
+        words.extend_from_slice(args);
+        words
     }
 }
 
 impl Circuit {
-    /// The command of a script up to its last key.
-    fn command(&self, script: Script, by_text: bool) -> Vec<String> {
-        let shipped = &SCRIPTS[script as usize];
-        let keys = self.engine.keys().of(script);
-        if script == Script::Admit && self.reads_primary {
-            let read = ["HMGET", self.engine.keys().routing()];
-            return read.into_iter().chain(ADMISSION_FIELDS).map(Into::into).collect();
+    /// A command up to its last key.
+    fn command(&self, command: Command, by_text: bool) -> Vec<String> {
+        let keys = self.engine.engine().keys();
+        match command {
+            Command::Time => ["TIME".to_string()].into(),
+            Command::TryWrite => ["HDEL", keys.routing(), ""].map(String::from).into(),
+            Command::Run(Script::Admit) if self.reads_primary => {
+                ["HMGET", keys.routing()].into_iter().chain(ADMISSION_FIELDS).map(Into::into).collect()
+            }
+            Command::Run(script) => {
+                let shipped = &SCRIPTS[script as usize];
+                let keys = keys.of(script);
+                let head = if by_text { ["EVAL", shipped.text] } else { ["EVALSHA", shipped.sha1] };
+                let head = head.map(String::from).into_iter().chain([keys.len().to_string()]);
+                head.chain(keys.iter().cloned()).collect()
+            }
         }
-        let head = if by_text { ["EVAL", shipped.text] } else { ["EVALSHA", shipped.sha1] };
-        let head = head.map(String::from).into_iter().chain([keys.len().to_string()]);
-        head.chain(keys.iter().cloned()).collect()
-    }
-
-    /// A permit from the numbers it went out as.
-    fn permit(&self, kind: u32, epoch: f64, counter: f64) -> Option<SharedPermit> {
-        let kind = match kind {
-            GRANTED_CLOSED => PermitKind::Closed,
-            GRANTED_PROBE => PermitKind::Probe,
-            GRANTED_BYPASS => PermitKind::Bypass,
-            GRANTED_UNASKED => PermitKind::Unasked,
-            _ => return None,
-        };
-        Some(SharedPermit { kind, epoch: whole(epoch), id: CallId { nonce: self.nonce, counter: whole(counter) } })
-    }
-
-    fn keep_ask(&mut self, ask: Ask) -> u32 {
-        self.keep(Step { ask: Some(ask), ..Step::default() })
-    }
-
-    /// Keeps the step for whoever asks, and says what it holds.
-    fn keep(&mut self, step: Step) -> u32 {
-        let flags = u32::from(step.ask.is_some()) * ASK
-            + u32::from(step.transition.is_some()) * TRANSITION
-            + u32::from(step.config_mismatch) * CONFIG_MISMATCH
-            + u32::from(step.malformed) * MALFORMED
-            + u32::from(step.counted) * COUNTED;
-        let answer = step.answer.map_or(NO_ANSWER, answered);
-        self.last = step;
-        answer | flags
     }
 }
 
-const fn answered(answer: Answer) -> u32 {
-    match answer {
-        Answer::Granted(SharedPermit { kind: PermitKind::Closed, .. }) => GRANTED_CLOSED,
-        Answer::Granted(SharedPermit { kind: PermitKind::Probe, .. }) => GRANTED_PROBE,
-        Answer::Granted(SharedPermit { kind: PermitKind::Bypass, .. }) => GRANTED_BYPASS,
-        Answer::Granted(SharedPermit { kind: PermitKind::Unasked, .. }) => GRANTED_UNASKED,
-        Answer::Refused { state: State::HalfOpen, .. } => REFUSED_HALF_OPEN,
-        Answer::Refused { state: State::Open | State::Closed, .. } => REFUSED_OPEN,
-        Answer::Unavailable => UNAVAILABLE,
-        Answer::Settled(settlement) => settled(settlement),
-        Answer::Controlled => CONTROLLED,
-        Answer::Snapshot(_) => SNAPSHOT,
-    }
+/// The two times, from the doubles that JavaScript has; -1 for a store whose time the engine asks for itself.
+fn times(host: f64, store: f64) -> Result<Times, JsValue> {
+    let host = moment(host)?;
+    let store = if store == NONE { None } else { Some(moment(store)?) };
+    Ok(Times { host, store })
 }
 
-const fn settled(settlement: Settlement) -> u32 {
-    match settlement {
-        Settlement::Stale => STALE,
-        Settlement::Applied => APPLIED,
-    }
+/// What the engine answers: a code, or a ticket in the negative.
+#[allow(clippy::cast_precision_loss, reason = "no process begins 2^52 conversations")]
+const fn signed(n: i64) -> f64 {
+    n as f64
 }
 
 /// An integer of a reply; anything else becomes one that no script answers.

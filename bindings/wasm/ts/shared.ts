@@ -1,7 +1,7 @@
 /** The shared half of the module as the facade wants it. */
 
 import type { FieldValue, Native } from "../../node/ts/native";
-import type { Engine, SharedConfig } from "../../node/ts/native-shared";
+import type { Engine, Server, SharedConfig } from "../../node/ts/native-shared";
 import * as glue from "../dist/shared.js";
 import text from "../dist/shared.wasm";
 import type { LocalNative } from "./local";
@@ -32,8 +32,13 @@ const REFUSAL_WAIT = 2;
 const ASK_TICKET = 3;
 const ASK_DELAY = 4;
 const ASK_READS = 5;
-const TRANSITION = 6;
-const SNAPSHOT = 12;
+const ASK_ASKS_TIME = 6;
+const FREE_FROM = 7;
+const FREE_UNTIL = 8;
+const FREE_EPOCH = 9;
+const FREE_COUNTER = 10;
+const TRANSITION = 11;
+const SNAPSHOT = 17;
 
 /** Manual control. */
 const RESET = 0;
@@ -48,35 +53,59 @@ const shared: SharedNative = {
   defaults: () => ({ prefix: glue.defaultPrefix(), storeTimeoutMs: glue.defaultStoreTimeoutMs() }),
   checkPrefix: (prefix) => glue.checkPrefix(units(prefix)),
   SharedConfig: Config,
-  sharedCircuit: (name, prefix, [high, low], readsPrimary, config) =>
-    engineOf(new glue.Circuit(units(name), units(prefix), high, low, readsPrimary, config as SharedConfig & Config)),
+  sharedCircuit: ({ name, prefix, nonce, instance, readsPrimary }, config) =>
+    engineOf(
+      new glue.Circuit(units(name), units(prefix), ...nonce, instance, readsPrimary, config as SharedConfig & Config),
+    ),
+  sharedNode: () => new glue.Server() as unknown as Server,
+  sharedNodeNow: (server, host) => serverOf(server).now(host),
   sharedRoutingKey: (engine) => circuitOf(engine).routingKey(),
   sharedAdmitCommand: (engine) => circuitOf(engine).admitCommand(),
   sharedSuccessIsFree: (engine) => circuitOf(engine).successIsFree(),
-  sharedAdmit: (engine, now) => circuitOf(engine).admit(number(now)),
-  sharedSettle: (engine, now, kind, epoch, counter, outcome) =>
-    circuitOf(engine).settle(number(now), kind, epoch, counter, outcome),
-  sharedGetState: (engine, now) => circuitOf(engine).getState(number(now)),
-  sharedReset: (engine, now) => control(engine, RESET, now),
-  sharedTrip: (engine, now, forMs) => control(engine, TRIP, now, forMs),
-  sharedForceOpen: (engine, now) => control(engine, FORCE_OPEN, now),
-  sharedDisable: (engine, now) => control(engine, DISABLE, now),
-  sharedAdmitted: (engine, now, state, mode, epoch, openedAt, openMs) =>
-    circuitOf(engine).admitted(number(now), state, mode, epoch, openedAt, openMs),
-  sharedOnReading: (engine, now, ticket, fields) => circuitOf(engine).onReading(number(now), ticket, ...fields),
-  sharedOnReply: (engine, now, ticket, reply) =>
-    circuitOf(engine).onReply(number(now), ticket, Float64Array.from(reply)),
-  sharedOnError: (engine, now, ticket, error) => circuitOf(engine).onError(number(now), ticket, error),
-  sharedOnDeadline: (engine, ticket) => circuitOf(engine).onDeadline(ticket),
+  sharedMayBeFree: (engine) => circuitOf(engine).mayBeFree(),
+  sharedFree: (engine) => {
+    const circuit = circuitOf(engine);
+    if (!circuit.isFreeNews()) return null;
+    if (circuit.number(FREE_FROM) < 0) return [];
+    return [
+      circuit.number(FREE_FROM),
+      circuit.number(FREE_UNTIL),
+      circuit.number(FREE_EPOCH),
+      circuit.number(FREE_COUNTER),
+    ];
+  },
+  sharedAdmit: (engine, server, host, store) =>
+    circuitOf(engine).admit(serverOf(server), number(host), number(store)),
+  sharedAdmitUnasked: (engine, host, store) => circuitOf(engine).admitUnasked(number(host), number(store)),
+  sharedSettle: (engine, server, host, store, kind, epoch, counter, outcome) =>
+    circuitOf(engine).settle(serverOf(server), number(host), number(store), kind, epoch, counter, outcome),
+  sharedGetState: (engine, server, host, store) =>
+    circuitOf(engine).getState(serverOf(server), number(host), number(store)),
+  sharedReset: (...at) => control(RESET, at),
+  sharedTrip: (engine, server, host, store, forMs) => control(TRIP, [engine, server, host, store], forMs),
+  sharedForceOpen: (...at) => control(FORCE_OPEN, at),
+  sharedDisable: (...at) => control(DISABLE, at),
+  sharedOnReading: (engine, server, host, store, ticket, ...fields) =>
+    circuitOf(engine).onReading(serverOf(server), number(host), number(store), ticket, ...fields),
+  sharedOnReply: (engine, server, host, store, ticket, reply) =>
+    circuitOf(engine).onReply(serverOf(server), number(host), number(store), ticket, Float64Array.from(reply)),
+  sharedOnError: (engine, server, host, store, ticket, error) =>
+    circuitOf(engine).onError(serverOf(server), number(host), number(store), ticket, error),
+  sharedOnDeadline: (engine, server, host, store, ticket) =>
+    circuitOf(engine).onDeadline(serverOf(server), number(host), number(store), ticket),
   sharedPermitEpoch: (engine) => circuitOf(engine).number(PERMIT_EPOCH),
   sharedPermitCounter: (engine) => circuitOf(engine).number(PERMIT_COUNTER),
   sharedRefusalWait: (engine) => circuitOf(engine).number(REFUSAL_WAIT),
   sharedAsk: (engine) => {
     const circuit = circuitOf(engine);
-    const ticket = circuit.number(ASK_TICKET);
-    if (ticket < 0) return null;
-    const reads = circuit.number(ASK_READS) === 1;
-    return { ticket, delayMs: circuit.number(ASK_DELAY), reads, command: circuit.askCommand() };
+    if (!circuit.nextAsk()) return null;
+    return {
+      ticket: circuit.number(ASK_TICKET),
+      delayMs: circuit.number(ASK_DELAY),
+      reads: circuit.number(ASK_READS) === 1,
+      asksTime: circuit.number(ASK_ASKS_TIME) === 1,
+      command: circuit.askCommand(),
+    };
   },
   sharedTransition: (engine) => transitionOf((place) => circuitOf(engine).number(TRANSITION + place), word),
   sharedSnapshot: (engine) =>
@@ -85,8 +114,11 @@ const shared: SharedNative = {
       : snapshotOf((place) => circuitOf(engine).number(SNAPSHOT + place), word),
 };
 
-function control(engine: Engine, operation: number, now: number, forMs?: FieldValue): number {
-  return circuitOf(engine).control(operation, number(now), ...crossing(forMs));
+/** Where and when something is asked of an engine. */
+type At = [engine: Engine, server: Server, host: number, store: number];
+
+function control(operation: number, [engine, server, host, store]: At, forMs?: FieldValue): number {
+  return circuitOf(engine).control(operation, serverOf(server), number(host), number(store), ...crossing(forMs));
 }
 
 /** The facade holds an engine and hands it back; what it is, is the business of this file. */
@@ -96,6 +128,10 @@ function engineOf(circuit: glue.Circuit): Engine {
 
 function circuitOf(engine: Engine): glue.Circuit {
   return engine as unknown as glue.Circuit;
+}
+
+function serverOf(server: Server): glue.Server {
+  return server as unknown as glue.Server;
 }
 
 function word(place: number): string {

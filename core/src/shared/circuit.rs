@@ -142,6 +142,12 @@ impl SharedCircuit {
         &self.config
     }
 
+    /// What it adds to that.
+    #[must_use]
+    pub const fn options(&self) -> &SharedOptions {
+        &self.options
+    }
+
     /// The next command to send. Hosts ask after each call of another method, until there is none; and they say it of every
     /// ticket, awaited or not, when its deadline has passed without an answer.
     pub fn next_ask(&mut self) -> Option<Ask> {

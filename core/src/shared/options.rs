@@ -89,13 +89,15 @@ impl SharedOptions {
     /// [`ConfigError`] names the field, the value and what is valid.
     pub fn build(naming: Naming, layers: &[&[(&str, Value<'_>)]]) -> Result<(Config, Self), ConfigError> {
         let names = Self::NAMES.map(|name| naming.spell(name));
-        let is_own = |name: &str| names.iter().any(|own| own == name);
-        let rest: Vec<Vec<(&str, Value<'_>)>> =
-            layers.iter().map(|layer| layer.iter().copied().filter(|(name, _)| !is_own(name)).collect()).collect();
+        let names = names.each_ref().map(AsRef::<str>::as_ref);
+        let rest: Vec<Vec<(&str, Value<'_>)>> = layers
+            .iter()
+            .map(|layer| layer.iter().copied().filter(|(name, _)| !names.contains(name)).collect())
+            .collect();
         let rest: Vec<&[(&str, Value<'_>)]> = rest.iter().map(Vec::as_slice).collect();
         let config = Config::build(naming, &rest)?;
         let mut options = Self::for_config(&config);
-        let [failure, ttl, open_cache, closed_cache, quorum] = &names;
+        let [failure, ttl, open_cache, closed_cache, quorum] = names;
         for &(name, value) in layers.iter().copied().flatten() {
             if name == failure {
                 options.on_store_failure = on_store_failure(name, value)?;
