@@ -13,7 +13,10 @@ export async function startCluster({ masters = 3, replicas = 0, args = [] } = {}
   const start = async (index, port) => {
     // Outside of the server's own folder, which goes when it does: so it comes back as who it was.
     const own = ["--cluster-enabled", "yes", "--cluster-config-file", join(folder, `${index}.conf`)];
-    return startServer({ port, args: [...own, "--cluster-node-timeout", "2000", "--repl-diskless-sync-delay", "0", ...args] });
+    return startServer({
+      port,
+      args: [...own, "--cluster-node-timeout", "2000", "--repl-diskless-sync-delay", "0", ...args],
+    });
   };
   const nodes = await Promise.all(Array.from({ length: masters * (1 + replicas) }, (_, index) => start(index)));
   const leaders = nodes.slice(0, masters);
@@ -31,7 +34,9 @@ export async function startCluster({ masters = 3, replicas = 0, args = [] } = {}
     },
     async isUp() {
       const infos = await Promise.all(nodes.map((node) => node.cli("cluster", "info")));
-      return infos.every((info) => info.includes("cluster_state:ok") && info.includes(`cluster_known_nodes:${nodes.length}`));
+      return infos.every(
+        (info) => info.includes("cluster_state:ok") && info.includes(`cluster_known_nodes:${nodes.length}`),
+      );
     },
     async stop() {
       await Promise.all(nodes.map((node) => node.stop()));

@@ -44,7 +44,14 @@ export class Crew {
     const where = (index) =>
       cluster ? { cluster: cluster.nodes.map(({ port }) => port) } : { port: this.proxies[index].port };
     const store = patient ? PATIENT : IMPATIENT;
-    await this.each("open", (index) => ({ as, circuit, store, policy: { ...POLICY, ...policy }, ...where(index), ...more }));
+    await this.each("open", (index) => ({
+      as,
+      circuit,
+      store,
+      policy: { ...POLICY, ...policy },
+      ...where(index),
+      ...more,
+    }));
   }
 
   each(operation, options = () => ({})) {
@@ -159,7 +166,11 @@ export async function outage(crew, { breaks, heals, reads = false, as = "it", he
   all.forEach(({ got, ms }, index) => {
     const kind = KINDS[index];
     const openings = Math.floor(ms / openDurationMs);
-    assert.deepEqual(got.slice(0, threshold), Array(threshold).fill("own error"), `${kind}: callers get their own errors`);
+    assert.deepEqual(
+      got.slice(0, threshold),
+      Array(threshold).fill("own error"),
+      `${kind}: callers get their own errors`,
+    );
     assert.equal(got[threshold], "refused open", `${kind}: its own breaker trips`);
     const rest = got.slice(threshold).filter((one) => !/^refused (open|half-open)$/.test(one));
     assert.ok(rest.every((one) => one === "own error") && rest.length <= openings, `${kind}: ${rest} in ${ms} ms`);
@@ -167,19 +178,27 @@ export async function outage(crew, { breaks, heals, reads = false, as = "it", he
   });
   if (reads) {
     waits = (await troubles()).map((count, index) => {
-      assert.ok(count <= GUARD_FAILURES + Math.floor(all[index].ms / GUARD_PROBE_MS), `${KINDS[index]}: ${count} waited`);
+      assert.ok(
+        count <= GUARD_FAILURES + Math.floor(all[index].ms / GUARD_PROBE_MS),
+        `${KINDS[index]}: ${count} waited`,
+      );
       return Math.min(count, GUARD_FAILURES);
     });
     crew.proxies.forEach((proxy, index) => {
       // Each call asks whether it may go ahead until the circuit is open, and three try to tell their outcome.
       const more = proxy.asked() - asked[index];
-      const most = threshold + 2 * GUARD_FAILURES + 2 * Math.floor(all[index].ms / Math.min(openDurationMs, GUARD_PROBE_MS));
+      const most =
+        threshold + 2 * GUARD_FAILURES + 2 * Math.floor(all[index].ms / Math.min(openDurationMs, GUARD_PROBE_MS));
       assert.ok(more <= most, `${KINDS[index]}: ${more} commands, at most ${most}`);
     });
   }
   const during = await crew.health(as);
   for (const [index, [degraded, restored]] of during.entries()) {
-    assert.deepEqual([degraded - before[index].degraded.length, restored - before[index].restored.length], [1, 0], KINDS[index]);
+    assert.deepEqual(
+      [degraded - before[index].degraded.length, restored - before[index].restored.length],
+      [1, 0],
+      KINDS[index],
+    );
   }
 
   await heals();
@@ -196,7 +215,9 @@ export async function outage(crew, { breaks, heals, reads = false, as = "it", he
   return {
     waits,
     got: `own results; ${threshold} own errors, then refused`,
-    reached: reached.map((count, index) => `${threshold}${count > threshold ? ` and ${count - threshold} probes` : ""}`),
+    reached: reached.map(
+      (count, index) => `${threshold}${count > threshold ? ` and ${count - threshold} probes` : ""}`,
+    ),
     health,
     total: crew.hits(as).map((count, index) => count - hitsBefore[index]),
   };
@@ -262,8 +283,10 @@ export async function steady(crew, { injects, as = "it", again = () => undefined
   await again();
   crew.dependencyWorks(false, as);
   const hits = crew.hits(as);
-  for (const { got } of await crew.calls(2, as)) assert.deepEqual(got, ["own error", "own error"], "callers get their own errors");
-  for (const { got } of await crew.calls(5, as)) assert.deepEqual([...new Set(got)], ["refused open"], "they trip together");
+  for (const { got } of await crew.calls(2, as))
+    assert.deepEqual(got, ["own error", "own error"], "callers get their own errors");
+  for (const { got } of await crew.calls(5, as))
+    assert.deepEqual([...new Set(got)], ["refused open"], "they trip together");
   const reached = crew.hits(as).map((count, index) => count - hits[index]);
   assert.deepEqual(reached, [2, 2, 2], "what reaches the dependency");
   assert.deepEqual(
@@ -275,7 +298,15 @@ export async function steady(crew, { injects, as = "it", again = () => undefined
   );
   const stats = await crew.stats(as);
   const health = await crew.health(as);
-  assert.deepEqual(health, [[0, 0], [0, 0], [0, 0]], "the store was not away");
+  assert.deepEqual(
+    health,
+    [
+      [0, 0],
+      [0, 0],
+      [0, 0],
+    ],
+    "the store was not away",
+  );
   await crew.agrees(as);
   return {
     waits: stats.map(({ storeError }) => storeError.length),

@@ -109,7 +109,10 @@ export const FAULTS = [
         injects: () => undefined,
         again: () => crew.proxies.forEach((proxy) => proxy.loseReply()),
       });
-      assert.deepEqual(crew.proxies.map((proxy) => proxy.lost()), [1, 1, 1]);
+      assert.deepEqual(
+        crew.proxies.map((proxy) => proxy.lost()),
+        [1, 1, 1],
+      );
       return { ...seen, got: `${seen.got}: each counted once` };
     }),
   },
@@ -190,8 +193,7 @@ export const FAULTS = [
         const target = cluster.nodes.find((node) => node !== source);
         const [from, to] = await Promise.all([source, target].map((node) => node.cli("cluster", "myid")));
         const setSlot = (node, ...how) => node.cli("cluster", "setslot", `${slot}`, ...how);
-        const move = (keys) =>
-          source.cli("migrate", "127.0.0.1", `${target.port}`, "", "0", "20000", "keys", ...keys);
+        const move = (keys) => source.cli("migrate", "127.0.0.1", `${target.port}`, "", "0", "20000", "keys", ...keys);
         await crew.open({ cluster });
         // Two keys, of which one moves: its hash stays, so a plain read is answered by the source.
         await crew.workers[0].do("control", { as: "it", operation: "reset" });
@@ -280,11 +282,19 @@ export const FAULTS = [
     injected: "ACL: the rights of lua/README.md, on `{cb:*`, and no more",
     play: onOne(async (crew, server) => {
       await allow(server, "exact", documentedRights());
-      await crew.open({ server, patient: true, policy: TOGETHER, username: "exact", password: "exact", connects: false });
+      await crew.open({
+        server,
+        patient: true,
+        policy: TOGETHER,
+        username: "exact",
+        password: "exact",
+        connects: false,
+      });
       const seen = await steady(crew, { injects: () => undefined });
       // The whole life of a circuit, by each: half-open, a probe that fails, one that succeeds.
       for (const [index, worker] of crew.workers.entries()) {
-        const call = async () => (await worker.do("calls", { as: "it", n: 1, dependency: crew.dependency.port })).got[0];
+        const call = async () =>
+          (await worker.do("calls", { as: "it", n: 1, dependency: crew.dependency.port })).got[0];
         for (const end of ["own error", "ok"]) {
           await worker.do("control", { as: "it", operation: "trip", options: { forMs: 1 } });
           crew.dependencyWorks(end === "ok");
@@ -297,7 +307,10 @@ export const FAULTS = [
       for (const { storeError } of await crew.stats()) assert.deepEqual(storeError, []);
       const refused = [...(await server.cli("acl", "log")).matchAll(/^object\n(.*)$/gm)].map(([, object]) => object);
       // What clients send of their own accord when they connect.
-      assert.deepEqual(refused.filter((object) => !["info", "client|setinfo"].includes(object)), []);
+      assert.deepEqual(
+        refused.filter((object) => !["info", "client|setinfo"].includes(object)),
+        [],
+      );
       return seen;
     }),
   },
@@ -310,8 +323,20 @@ export const FAULTS = [
       let most = 0;
       const without = async (right) => {
         const name = right.slice(1);
-        await allow(server, name, rights.filter((other) => other !== right));
-        await crew.open({ server, as: name, circuit: name, username: name, password: name, patient: true, connects: false });
+        await allow(
+          server,
+          name,
+          rights.filter((other) => other !== right),
+        );
+        await crew.open({
+          server,
+          as: name,
+          circuit: name,
+          username: name,
+          password: name,
+          patient: true,
+          connects: false,
+        });
         for (const { got } of await crew.calls(2, name)) {
           assert.deepEqual(got, ["ok", "ok"], `without ${right}: callers get their own results`);
         }
@@ -337,7 +362,8 @@ export const FAULTS = [
         crew.dependencyWorks(true, name);
         await untilRestored(crew, name);
         await crew.agrees(name);
-        for (const [degraded, restored] of await crew.health(name)) assert.equal(restored, degraded, `with ${right} again`);
+        for (const [degraded, restored] of await crew.health(name))
+          assert.equal(restored, degraded, `with ${right} again`);
       };
       await Promise.all(rights.map(without));
       return {

@@ -27,7 +27,8 @@ export const FLEETS = [
   { name: "A cluster of three masters", injected: "nothing, on a cluster", clustered: true },
   {
     name: "Wrong clocks",
-    injected: "the wall clock of one Node process is ten minutes ahead, of one Python process ten minutes behind, from the start",
+    injected:
+      "the wall clock of one Node process is ten minutes ahead, of one Python process ten minutes behind, from the start",
     skews: { 1: TEN_MINUTES, 5: -TEN_MINUTES },
   },
   {
@@ -75,7 +76,8 @@ export async function playFleet(fleet) {
     };
     let alive = workers;
     const changes = () => workers.flatMap((worker) => worker.changes);
-    const refusals = (state) => each("stats", undefined, alive).then((all) => all.map(({ told }) => told[`refused ${state}`]));
+    const refusals = (state) =>
+      each("stats", undefined, alive).then((all) => all.map(({ told }) => told[`refused ${state}`]));
     /** Until each has been refused some more. */
     const untilRefused = async (state) => {
       const before = await refusals(state);
@@ -90,7 +92,9 @@ export async function playFleet(fleet) {
       await untilRefused("open");
       await pass(policies[0].openDurationMs);
     }
-    const begun = await until("the circuit is half-open", () => changes().find(({ toState }) => toState === "half-open"));
+    const begun = await until("the circuit is half-open", () =>
+      changes().find(({ toState }) => toState === "half-open"),
+    );
     const slots = policyOf(workers.findIndex(({ who }) => who === begun.who)).halfOpenMaxCalls;
     await until("all slots are taken", () => dependency.probes().length === slots);
     await untilRefused("half-open");
@@ -129,7 +133,8 @@ export async function playFleet(fleet) {
       "nobody had trouble",
     );
     const snapshots = await each("snapshot", undefined, alive);
-    for (const { state, epoch } of snapshots) assert.deepEqual({ state, epoch }, { state: "closed", epoch: snapshots[0].epoch });
+    for (const { state, epoch } of snapshots)
+      assert.deepEqual({ state, epoch }, { state: "closed", epoch: snapshots[0].epoch });
     stats.forEach(({ configMismatch }, index) => {
       const differs = policyOf(workers.indexOf(alive[index])).halfOpenMaxCalls !== slots;
       assert.equal(configMismatch.length, differs ? 1 : 0, "told once, where the numbers differ");

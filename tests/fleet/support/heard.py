@@ -45,7 +45,6 @@ class Heard:
             def hear(e: Any, heard: list[dict[str, Any]] = heard) -> None:
                 heard.append({"circuit": e.circuit, "error": None if e.error is None else str(e.error)})
 
-            if os.environ.get("DRY") and event not in {"storeError", "configMismatch"}: continue  # DRY
             store.on(snake(event), hear)
         breaker.on("state_change", changed)
 
@@ -70,7 +69,7 @@ def changed(change: StateChange) -> None:
     say({"change": {"circuit": change.circuit, **names}})
 
 
-class Failed(Exception):
+class FailedError(Exception):
     """The dependency failed."""
 
 

@@ -1,6 +1,6 @@
 """Runs a program in a process whose wall clock is wrong from its very first call: `skewed.py <program>`.
 
-No user could do that to one process alone; an operator does it to a host. Monotonic clocks are right, as they are there.
+No user could do that to one process alone; an operator does it to a host. Monotonic clocks are right there.
 """
 
 from __future__ import annotations

@@ -33,7 +33,6 @@ class Circuit {
     this.client.on("error", () => undefined);
     this.store = new RedisStore(this.client, { instance: who, ...store, ...(clock && { clock: () => now }) });
     for (const [event, list] of Object.entries(this.heard)) {
-      if (process.env.DRY && !["storeError", "configMismatch"].includes(event)) continue; // DRY
       this.store.on(event, (e) => list.push({ circuit: e.circuit, error: e.error?.message }));
     }
     this.breaker = new DistributedCircuitBreaker(circuit, this.store, policy);

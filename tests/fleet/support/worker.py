@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import redis
-from heard import WHO, Clock, Failed, Heard, camel, outcome, say, snake, snaked, spelled
+from heard import WHO, Clock, FailedError, Heard, camel, outcome, say, snake, snaked, spelled
 from redis.cluster import ClusterNode
 from switchgear.redis import DistributedCircuitBreaker, RedisStore
 
@@ -39,7 +39,8 @@ class Circuit(Heard):
         auth: dict[str, Any] = {"username": username, "password": password}
         self.client: redis.Redis | redis.RedisCluster
         if cluster is not None:
-            self.client = redis.RedisCluster(startup_nodes=[ClusterNode("127.0.0.1", at) for at in cluster], **auth)
+            nodes = [ClusterNode("127.0.0.1", at) for at in cluster]  # type: ignore[no-untyped-call]  # redis-py's own
+            self.client = redis.RedisCluster(startup_nodes=nodes, **auth)
         else:
             self.client = redis.Redis(port=port or 0, **auth)
         options = snaked(store) | ({"clock": clock} if injected else {})
@@ -55,8 +56,8 @@ class Circuit(Heard):
 
         def work() -> object:
             text = self.ask(dependency, probe=False)
-            given.append(object() if text == "ok" else Failed(text))
-            if isinstance(given[0], Failed):
+            given.append(object() if text == "ok" else FailedError(text))
+            if isinstance(given[0], FailedError):
                 raise given[0]
             return given[0]
 

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import redis.asyncio as redis
-from heard import WHO, Clock, Failed, Heard, camel, outcome, say, snake, snaked, spelled
+from heard import WHO, Clock, FailedError, Heard, camel, outcome, say, snake, snaked, spelled
 from redis.asyncio.cluster import ClusterNode
 from switchgear.redis.asyncio import DistributedCircuitBreaker, RedisStore
 
@@ -54,8 +54,8 @@ class Circuit(Heard):
 
         async def work() -> object:
             text = await self.ask(dependency, probe=False)
-            given.append(object() if text == "ok" else Failed(text))
-            if isinstance(given[0], Failed):
+            given.append(object() if text == "ok" else FailedError(text))
+            if isinstance(given[0], FailedError):
                 raise given[0]
             return given[0]
 

@@ -1,0 +1,25 @@
+// `npm run fleet:table`: plays every scenario, and writes what was injected and what was seen into docs/failures.md.
+import { readFileSync, writeFileSync } from "node:fs";
+import { FAULTS } from "./support/faults.mjs";
+import { FLEETS, playFleet } from "./support/fleet.mjs";
+import { faultRow, fleetRow, PAGE, withTables } from "./support/page.mjs";
+
+/** Plays all, a few at a time. */
+async function all(scenarios, play) {
+  const rows = [];
+  let next = 0;
+  const playOn = async () => {
+    while (next < scenarios.length) {
+      const index = next;
+      next += 1;
+      rows[index] = await play(scenarios[index]);
+      console.log(rows[index]);
+    }
+  };
+  await Promise.all(Array.from({ length: 4 }, playOn));
+  return rows;
+}
+
+const faults = await all(FAULTS, async (fault) => faultRow(fault, await fault.play()));
+const fleets = await all(FLEETS, async (fleet) => fleetRow(fleet, await playFleet(fleet)));
+writeFileSync(PAGE, withTables(readFileSync(PAGE, "utf8"), { faults, fleets }));
