@@ -84,6 +84,11 @@ export class Crew {
     return KINDS.map((kind) => this.dependency.hits[`${as} ${kind}`] ?? 0);
   }
 
+  /** Does something to the network of each worker. */
+  network(act) {
+    for (const proxy of this.proxies) act(proxy);
+  }
+
   /** All is well: each gets through. */
   async isHealthy(as = "it") {
     for (const { got } of await this.calls(2, as)) assert.deepEqual(got, ["ok", "ok"], "before anything is injected");
@@ -216,7 +221,7 @@ export async function outage(crew, { breaks, heals, reads = false, as = "it", he
     waits,
     got: `own results; ${threshold} own errors, then refused`,
     reached: reached.map(
-      (count, index) => `${threshold}${count > threshold ? ` and ${count - threshold} probes` : ""}`,
+      (count, _index) => `${threshold}${count > threshold ? ` and ${count - threshold} probes` : ""}`,
     ),
     health,
     total: crew.hits(as).map((count, index) => count - hitsBefore[index]),

@@ -107,7 +107,7 @@ export const FAULTS = [
       await crew.open({ server, patient: true, policy: TOGETHER });
       const seen = await steady(crew, {
         injects: () => undefined,
-        again: () => crew.proxies.forEach((proxy) => proxy.loseReply()),
+        again: () => crew.network((proxy) => proxy.loseReply()),
       });
       assert.deepEqual(
         crew.proxies.map((proxy) => proxy.lost()),
@@ -129,7 +129,7 @@ export const FAULTS = [
         breaks: () => server.stop(),
         heals: async () => {
           await replica.cli("replicaof", "no", "one");
-          for (const proxy of crew.proxies) proxy.leadTo(replica.port);
+          crew.network((proxy) => proxy.leadTo(replica.port));
         },
       });
       // The guard of the server opened for this circuit too; what it was to the fleet, it still is.
@@ -223,7 +223,7 @@ export const FAULTS = [
     injected: "each reply comes 1500 ms late, three deadlines; later the network is well",
     play: onOne(async (crew, server) => {
       await crew.open({ server });
-      const slowDown = (ms) => crew.proxies.forEach((proxy) => proxy.slowDown(ms));
+      const slowDown = (ms) => crew.network((proxy) => proxy.slowDown(ms));
       return outage(crew, { breaks: () => slowDown(1_500), heals: () => slowDown(0) });
     }),
   },
@@ -250,10 +250,10 @@ export const FAULTS = [
       return outage(crew, {
         reads: true,
         breaks: async () => {
-          for (const proxy of crew.proxies) proxy.leadTo(replica.port);
+          crew.network((proxy) => proxy.leadTo(replica.port));
           await crew.calls(1);
         },
-        heals: () => crew.proxies.forEach((proxy) => proxy.leadTo(server.port)),
+        heals: () => crew.network((proxy) => proxy.leadTo(server.port)),
       });
     }),
   },
@@ -269,7 +269,7 @@ export const FAULTS = [
           breaks: () => undefined,
           heals: async () => {
             await server.cli("config", "set", "requirepass", "wrong-secret");
-            for (const proxy of crew.proxies) proxy.leadTo(server.port);
+            crew.network((proxy) => proxy.leadTo(server.port));
           },
         });
         const stats = JSON.stringify(await crew.stats());
@@ -387,9 +387,11 @@ async function someCircuit(cluster, isWanted) {
 /** The rights that lua/README.md gives: for the scripts, for announcements, and for the server's clock. */
 function documentedRights() {
   const text = readFileSync(new URL("../../../lua/README.md", import.meta.url), "utf8");
-  const section = /\n## Rights\n([^]*?)\n## /.exec(text)[1];
+  const section = /\n## Rights\n([\s\S]*?)\n## /.exec(text)[1];
   // What only listing circuits and listening need is no part of a breaker's life.
-  return [...new Set(section.match(/\+\w+/g))].filter((right) => !["+scan", "+subscribe"].includes(right));
+  return [...new Set([...section.match(/\+\w+/g), "+time"])].filter(
+    (right) => !["+scan", "+subscribe"].includes(right),
+  );
 }
 
 /** Gives a user rights, on the keys of circuits. */
