@@ -306,10 +306,13 @@ describe("clients and hosts", () => {
     ["an item that is no text", () => [1, 2, 3, 4, Object.create(null)]],
     ["symbols", () => [Symbol("a"), Symbol("b")]],
   ])("a reply that is none is the store's error: %s", async (_name, make) => {
-    const store = new RedisStore({ command: async (args) => (args.includes("HMGET") ? CLOSED : make()) });
+    const store = new RedisStore(
+      { command: async (args) => (args.includes("HMGET") ? CLOSED : make()) },
+      { clock: "system" },
+    );
     const errors: unknown[] = [];
     store.on("storeError", ({ error }) => errors.push(error));
-    const breaker = new DistributedCircuitBreaker("c", store);
+    const breaker = new DistributedCircuitBreaker("c", store, { onStoreFailure: "fail-closed" });
     expect(await breaker.recordFailure()).toBe("stale");
     expect(errors).toMatchObject([{ code: "store_error", message: "the reply is none that a command of ours gets" }]);
   });
@@ -321,7 +324,9 @@ describe("clients and hosts", () => {
       if (name === "EVALSHA") throw runInNewContext("new Error('NOSCRIPT No matching script')");
       throw new Error("enough");
     };
-    const breaker = new DistributedCircuitBreaker("c", new RedisStore({ command }));
+    const breaker = new DistributedCircuitBreaker("c", new RedisStore({ command }, { clock: "system" }), {
+      onStoreFailure: "fail-closed",
+    });
     expect(await breaker.recordFailure()).toBe("stale");
     expect(commands).toEqual(["EVALSHA", "EVAL"]);
   });
@@ -331,7 +336,7 @@ describe("clients and hosts", () => {
     vi.stubGlobal("setTimeout", (fn: () => void, ms: number) => Number(set(fn, ms)));
     vi.stubGlobal("setImmediate", undefined);
     const store = new RedisStore({ command: () => new Promise(() => undefined) }, { timeoutMs: 5 });
-    const breaker = new DistributedCircuitBreaker("c", store);
+    const breaker = new DistributedCircuitBreaker("c", store, { onStoreFailure: "fail-closed" });
     for (let n = 0; n < 2; n++) {
       await expect(breaker.execute(succeed)).rejects.toMatchObject({ code: "store_unavailable" });
     }
@@ -341,7 +346,7 @@ describe("clients and hosts", () => {
     const ran = await runScript(`
       import { DistributedCircuitBreaker, RedisStore } from "switchgear/redis";
       const hanging = new RedisStore({ command: () => new Promise(() => {}) }, { timeoutMs: 50 });
-      const breaker = new DistributedCircuitBreaker("c", hanging);
+      const breaker = new DistributedCircuitBreaker("c", hanging, { onStoreFailure: "fail-closed" });
       for (let n = 0; n < 2; n++) console.log(await breaker.execute(() => 1).catch((error) => error.code));
       const command = async () => [null, null, "7", null, null];
       const answering = new RedisStore({ command }, { timeoutMs: 600_000 });

@@ -64,7 +64,7 @@ describe("options", () => {
       "timeoutMs",
       "`timeoutMs` must be an integer from 1 to 2147483647 (milliseconds), got `2147483648`",
     ],
-    [{ clock: "server" }, "clock", "`clock` must be 'system' or a function, got `'server'`"],
+    [{ clock: "redis" }, "clock", "`clock` must be 'server', 'system' or a function, got `'redis'`"],
     [{ clock: 5 }, "clock", "got `5`"],
     [{ instance: "" }, "instance", "`instance` must be a text that is not empty, got `''`"],
     [{ events: true }, "events", "`events` is not an option; valid are prefix, timeoutMs, clock, instance"],
@@ -86,8 +86,8 @@ describe("options", () => {
       clock: "system",
       instance: undefined,
     });
-    expect(() => store.on("degraded" as "storeError", () => undefined)).toThrow(
-      "no event is called 'degraded'; there are storeError, configMismatch",
+    expect(() => store.on("gone" as "storeError", () => undefined)).toThrow(
+      "no event is called 'gone'; there are degraded, restored, storeError, configMismatch",
     );
     expect(() => store.on("storeError", 5 as unknown as () => void)).toThrow(TypeError);
     const stop = store.on("storeError", () => undefined);

@@ -26,12 +26,15 @@ describe("construction", () => {
   const unused = { command: async () => null };
 
   test.each<[object, string, string]>([
-    [{ openCacheMs: 5 }, "openCacheMs", "`openCacheMs` is not an option; valid are tripOn, failureThreshold,"],
-    [{ closedCacheMs: 5 }, "closedCacheMs", "is not an option"],
-    [{ quorum: 2 }, "quorum", "is not an option"],
+    [{ cacheMs: 5 }, "cacheMs", "`cacheMs` is not an option; valid are tripOn, failureThreshold,"],
+    [{ openCacheMs: -1 }, "openCacheMs", "must be an integer from 0 to 3155760000000 (milliseconds), got `-1`"],
+    [{ closedCacheMs: 0.5 }, "closedCacheMs", "must be an integer from 0 to 3155760000000 (milliseconds), got `0.5`"],
+    [{ closedCacheMs: "1" }, "closedCacheMs", "got `'1'`"],
+    [{ quorum: 6 }, "quorum", "must be an integer from 1 to failureThreshold (5), got `6`"],
+    [{ quorum: 0 }, "quorum", "got `0`"],
     [{ events: true }, "events", "is not an option"],
     [{ maxKeys: 5 }, "maxKeys", "is not an option"],
-    [{ onStoreFailure: "local" }, "onStoreFailure", "must be 'fail-closed' or 'fail-open', got `'local'`"],
+    [{ onStoreFailure: "ask" }, "onStoreFailure", "must be 'local', 'fail-open' or 'fail-closed', got `'ask'`"],
     [{ onStoreFailure: true }, "onStoreFailure", "got `true`"],
     [
       { idleTtlMs: 1000 },
@@ -175,7 +178,7 @@ describe("round trips", () => {
     return [...sent];
   }
 
-  test("an admission is one, two around a half-open period, refused or not; a success none while closed, a failure and a probe's end one", async () => {
+  test("an admission is one, none while the circuit is known to be open, two around a half-open period, refused or not; a success none while closed, a failure and a probe's end one", async () => {
     // The scripts are loaded first, by another circuit that goes through all of them.
     const policy = { failureThreshold: 2, openDurationMs: 1000 };
     const warm = fresh(policy);
@@ -189,7 +192,7 @@ describe("round trips", () => {
     expect(await commands(() => breaker.execute(succeed))).toEqual(["HMGET"]);
     expect(await commands(failing)).toEqual(["HMGET", "EVALSHA"]);
     expect(await commands(failing)).toEqual(["HMGET", "EVALSHA"]);
-    expect(await commands(failing)).toEqual(["HMGET"]);
+    expect(await commands(failing)).toEqual([]);
     clock.now += 1000;
     const running = new Deferred<void>();
     const ended = new Deferred();
@@ -266,7 +269,7 @@ describe("the life of a process", () => {
       import { DistributedCircuitBreaker, RedisStore } from "switchgear/redis";
       const redis = new Redis(${here.server.port});
       const store = new RedisStore(redis, { timeoutMs: 60_000 });
-      const breaker = new DistributedCircuitBreaker("ending", store);
+      const breaker = new DistributedCircuitBreaker("ending", store, { onStoreFailure: "fail-closed" });
       await breaker.execute(async () => "ok");
       await breaker.recordFailure();
       redis.disconnect();
@@ -309,7 +312,7 @@ describe("the life of a process", () => {
 test("what a store's outage leaves behind is a refusal like any other for HTTP frameworks", async () => {
   const gone = new Redis({ lazyConnect: true });
   gone.disconnect();
-  const breaker = new DistributedCircuitBreaker("http", new RedisStore(gone));
+  const breaker = new DistributedCircuitBreaker("http", new RedisStore(gone), { onStoreFailure: "fail-closed" });
   const error = await breaker.execute(succeed).catch((thrown) => thrown);
   expect(error).toBeInstanceOf(StoreUnavailableError);
   expect(error).toMatchObject({ status: 503, statusCode: 503, circuit: "http", retryable: false, expose: false });

@@ -4,6 +4,7 @@ import { createCluster } from "redis";
 import { DistributedCircuitBreaker, type RedisCommands, RedisStore } from "switchgear/redis";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Cluster, type Server, startCluster, startServer } from "../../../tests/support/servers.mjs";
+import { CLUSTER_CLIENTS } from "./support/clients";
 import { quiet } from "./support/stores";
 import { Deferred, ManualClock } from "./support/time";
 
@@ -70,6 +71,71 @@ function breakerThrough(client: object, name: string): DistributedCircuitBreaker
 function nodes(): { host: string; port: number }[] {
   return cluster.nodes.map(({ port }) => ({ host: "127.0.0.1", port }));
 }
+
+describe("each master", () => {
+  /** How often each node was asked for its time. */
+  async function timesAsked(): Promise<number[]> {
+    const stats = await Promise.all(admins.map((admin) => admin.info("commandstats")));
+    return stats.map((text) => Number(/cmdstat_time:calls=(\d+)/.exec(text)?.[1] ?? 0));
+  }
+
+  test.each(Object.entries(CLUSTER_CLIENTS))(
+    "is asked for its own time, once, by a circuit that lives there: %s",
+    async (label, connect) => {
+      const { client, close } = await connect(cluster.nodes.map(({ port }) => port));
+      const store = new RedisStore(client, { timeoutMs: 10_000 });
+      const circuit = (name: string) => new DistributedCircuitBreaker(`${label} ${name}`, store);
+      // The client has learnt where things are.
+      await circuit("first").getState();
+      const nameless = "command" in client && !("status" in client || "isOpen" in client);
+      const asked = new Set<number>();
+      for (const name of ["a", "b", "c", "d", "e", "f", "g", "h"]) {
+        const owner = await ownerOf(`{cb:${label} ${name}}`);
+        const before = await timesAsked();
+        for (let n = 0; n < 3; n++) await circuit(name).execute(async () => "ok");
+        const more = (await timesAsked()).map((now, node) => now - (before[node] ?? 0));
+        expect(more.reduce((sum, n) => sum + n)).toBeLessThanOrEqual(asked.has(owner) || nameless ? 0 : 1);
+        expect(more.filter((_, node) => node !== owner)).toEqual([0, 0]);
+        asked.add(owner);
+      }
+      expect(asked.size).toBe(3);
+      if (!nameless) expect((await timesAsked()).every((n) => n > 0)).toBe(true);
+      close();
+    },
+  );
+
+  test("counts for itself: one that is gone leaves the circuits of the others alone", async () => {
+    const client = quiet(new RedisCluster(nodes()));
+    const gone = new Map<string, boolean>();
+    const owner = await ownerOf("{cb:lame}");
+    // The commands to one node fail, whatever they are.
+    const call = (name: string, ...args: string[]) =>
+      [...gone.keys()].some((key) => args.includes(key))
+        ? Promise.reject(new Error("gone"))
+        : client.call(name, ...args);
+    const view = Object.create(client, { call: { value: call } });
+    const store = new RedisStore(view, { clock: clock.read, timeoutMs: 10_000 });
+    const told: unknown[] = [];
+    store.on("degraded", (event) => told.push(event));
+    await new DistributedCircuitBreaker("lame", store).getState();
+    let elsewhere = 0;
+    while ((await ownerOf(`{cb:well ${elsewhere}}`)) === owner) elsewhere += 1;
+    gone.set("{cb:lame}", true);
+    const lame = new DistributedCircuitBreaker("lame", store);
+    for (let n = 0; n < 5; n++) expect(await lame.execute(async () => "ok")).toBe("ok");
+    expect(told).toHaveLength(1);
+    const well = new DistributedCircuitBreaker(`well ${elsewhere}`, store);
+    await expect(
+      well.execute(async () => {
+        throw new Error("counted");
+      }),
+    ).rejects.toThrow("counted");
+    expect((await well.getSnapshot()).failuresInWindow).toBe(1);
+    await well.trip();
+    expect(await well.canExecute()).toBe(false);
+    client.disconnect();
+  });
+});
 
 describe("scenario 52", () => {
   test("scripts that every node has forgotten cost one more round trip each, and nothing counts twice", async () => {

@@ -1,7 +1,7 @@
 // What becomes of answers that come late or never, and of what was told meanwhile: slots, the last failure, the clock.
 import { DistributedCircuitBreaker, RedisStore } from "switchgear/redis";
 import { describe, expect, test } from "vitest";
-import { eventsOf, holdDeadlines, lazily, PATIENT, passDeadline, reason } from "./support/failing-store";
+import { CLOSED, eventsOf, holdDeadlines, lazily, PATIENT, passDeadline, reason } from "./support/failing-store";
 import { intercepting } from "./support/stores";
 import { boom, Deferred, fail, ManualClock, succeed } from "./support/time";
 
@@ -33,7 +33,7 @@ describe("answers that come late, or not at all", () => {
       return reply;
     });
     const store = new RedisStore(client, { clock: clock.read, timeoutMs: PATIENT });
-    const hasty = new DistributedCircuitBreaker("late", store, { openDurationMs: 1000 });
+    const hasty = new DistributedCircuitBreaker("late", store, { openDurationMs: 1000, ...CLOSED });
     holdDeadlines();
     await reason(hasty.execute(succeed));
     expect((await breaker.getSnapshot()).halfOpenInFlight).toBe(1);
@@ -54,7 +54,7 @@ describe("answers that come late, or not at all", () => {
       return reply;
     });
     const store = new RedisStore(client, { clock: clock.read, timeoutMs: PATIENT });
-    const unlucky = new DistributedCircuitBreaker("lost", store, { openDurationMs: 1000 });
+    const unlucky = new DistributedCircuitBreaker("lost", store, { openDurationMs: 1000, ...CLOSED });
     expect(await reason(unlucky.execute(succeed))).toBe("Connection is closed.");
     await released.promise;
     expect((await breaker.getSnapshot()).halfOpenInFlight).toBe(0);
@@ -120,6 +120,7 @@ describe("the last failure that a refusal names", () => {
     });
     const breaker = new DistributedCircuitBreaker("last-late", new RedisStore(client, { timeoutMs: PATIENT }), {
       failureThreshold: 1,
+      ...CLOSED,
     });
     expect(await breaker.execute(succeed)).toBe("ok");
     const held = new Deferred<void>();

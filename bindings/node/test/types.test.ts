@@ -210,7 +210,7 @@ describe("guard", () => {
   });
 
   test("of a shared breaker gives promises", async () => {
-    const breaker = new DistributedCircuitBreaker("all", SILENT);
+    const breaker = new DistributedCircuitBreaker("all", SILENT, { onStoreFailure: "fail-closed" });
     const sync = breaker.guard((id: number) => id);
     expectTypeOf(sync).toEqualTypeOf<(id: number) => Promise<number>>();
     const orNull = breaker.guard(paid, {

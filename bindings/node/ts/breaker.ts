@@ -7,13 +7,14 @@ import { type CircuitOpenError, refusal } from "./error";
 import { callEvent, Emitter, EVENT_NAMES } from "./events";
 import { failureText, thrownText } from "./failure-text";
 import { recoverSync, refused } from "./fallback";
-import { GuardedAsyncGenerator, GuardedGenerator, isAsyncGenerator, isGenerator } from "./generator";
+import { GuardedAsyncGenerator, GuardedGenerator, isAsyncGenerator } from "./generator";
 import { guardWith } from "./guard";
+import { type HotEnds, isPlain, isPlainHost, runHot } from "./hot";
 import { type Denial, type Grant, isProbe, Machine, WITHOUT_PERMIT } from "./machine";
 import { FAILURE, type NativeConfig, type NativeTransition, RELEASE, SUCCESS } from "./native";
 import { SettleOnce } from "./permit";
 import { read } from "./stopwatch";
-import { isOrdinaryPromise, unseen } from "./thenable";
+import { unseen } from "./thenable";
 import type {
   Awaitable,
   Breaker,
@@ -82,9 +83,7 @@ export class CircuitBreaker implements Breaker {
   /** While this holds, a healthy call needs no native call, no clock and no promise but one. */
   private hot = false;
   /** What a call that was let through while hot does at its end: made once per period, not per call. */
-  private onValue: ((value: unknown) => unknown) | undefined;
-  private onError!: (error: unknown) => never;
-  private running!: (inner: AsyncGenerator | Generator) => unknown;
+  private ends!: HotEnds;
   private preparedFor = -1;
 
   /**
@@ -100,10 +99,7 @@ export class CircuitBreaker implements Breaker {
     this.host = given.host;
     this.closedChanged = given.closedChanged;
     this.events = new Emitter<Events>(EVENT_NAMES, given.outer);
-    this.plain =
-      this.host.slowCallMs === undefined &&
-      this.host.timeoutMs === undefined &&
-      this.host.isFailureResult === undefined;
+    this.plain = isPlainHost(this.host);
     const now = this.host.clock ?? monotonicNow;
     const timed = () => this.host.slowCallMs !== undefined || this.events.loudness.calls > 0;
     this.rules = { circuit: this.name, host: this.host, now, timed };
@@ -141,7 +137,8 @@ export class CircuitBreaker implements Breaker {
   execute<T, F = T>(fn: (signal?: AbortSignal) => Awaitable<T>, options?: CallOptions<F>): Promise<T | F>;
   execute(fn: (signal: never) => unknown, options?: CallOptions<unknown>): Promise<unknown> {
     if (options === undefined && this.hot && this.events.loudness.calls === 0 && typeof fn === "function")
-      return this.runHot(fn as Interruptible);
+      // Now, for the function itself may end the period that the call was admitted in.
+      return runHot(fn as Interruptible, this.ends);
     let call: CheckedCall;
     try {
       checkedFn(fn);
@@ -313,36 +310,13 @@ export class CircuitBreaker implements Breaker {
     return this.events.on(event, fn);
   }
 
-  /** The healthy path. Not an `async` function: that would cost a promise and two turns more. */
-  private runHot(fn: () => unknown): Promise<unknown> {
-    // Now, for the function itself may end the period that the call was admitted in.
-    const { onValue, onError, running } = this;
-    let result: unknown;
-    try {
-      result = fn();
-    } catch (error) {
-      return threw(error, onError);
-    }
-    if (isOrdinaryPromise(result)) {
-      try {
-        return result.then(onValue, onError);
-      } catch {
-        // It only looks like one, and then says so: see below.
-      }
-    }
-    if (isAsyncGenerator(result) || isGenerator(result)) return Promise.resolve(running(result));
-    // A subclass, another realm's promise, a lazy thenable, or no promise at all. Resolving calls a `then` once, and turns
-    // what that throws into a rejection.
-    return new Promise((resolve) => resolve(result)).then(onValue, onError);
-  }
-
   /** A call whose options are checked. */
   private enter(
     fn: (signal?: AbortSignal) => unknown,
     call: CheckedCall,
     args: readonly unknown[] = NO_ARGS,
   ): Promise<unknown> {
-    if (this.hot && this.events.loudness.calls === 0 && isPlain(call)) return this.runHot(fn);
+    if (this.hot && this.events.loudness.calls === 0 && isPlain(call)) return runHot(fn, this.ends);
     if (call.signal?.aborted === true) return this.cancelled(call.signal);
     let settle: Settle | CircuitOpenError;
     try {
@@ -463,21 +437,22 @@ export class CircuitBreaker implements Breaker {
     const grant = this.machine.admit() as Grant;
     const settle = (ending: Ending) => this.settled(grant, ending);
     const life = { call: NO_OPTIONS, rules: this.rules, args: NO_ARGS };
-    this.running = (inner) =>
-      isAsyncGenerator(inner)
-        ? new GuardedAsyncGenerator(life, { inner, settle })
-        : new GuardedGenerator(life, { inner, settle });
-    this.onError = (error) => {
-      settle(thrown(error, NO_OPTIONS, this.rules, null));
-      throw error;
+    this.ends = {
+      running: (inner) =>
+        isAsyncGenerator(inner)
+          ? new GuardedAsyncGenerator(life, { inner, settle })
+          : new GuardedGenerator(life, { inner, settle }),
+      onError: (error) => {
+        settle(thrown(error, NO_OPTIONS, this.rules, null));
+        throw error;
+      },
+      onValue: this.machine.successIgnored
+        ? undefined
+        : (value) => {
+            if (!this.hot) settle(returned(value, this.rules, null));
+            return value;
+          },
     };
-    // Where no success ever counts there is nothing to look at: the promise passes the value on by itself.
-    this.onValue = this.machine.successIgnored
-      ? undefined
-      : (value) => {
-          if (!this.hot) settle(returned(value, this.rules, null));
-          return value;
-        };
   }
 }
 
@@ -489,24 +464,6 @@ const NO_ARGS: readonly unknown[] = [];
 function prepared(policy: unknown): PreparedPolicy {
   const { config, host } = readPolicy([policy], BREAKER_POLICY);
   return new PreparedPolicy(config, host);
-}
-
-/** Whether the options of a call leave it on the healthy path; a fallback for refusals does. */
-function isPlain(call: CheckedCall): boolean {
-  return (
-    call.signal === undefined &&
-    call.timeoutMs === undefined &&
-    (call.fallback === undefined || call.fallbackOn === "refusal")
-  );
-}
-
-/** A function of the healthy path threw before it gave a promise: settled at once, not a turn later. */
-function threw(error: unknown, onError: (error: unknown) => never): Promise<unknown> {
-  try {
-    return onError(error);
-  } catch (rethrown) {
-    return Promise.reject(rethrown);
-  }
 }
 
 function ignoreEnding(): void {

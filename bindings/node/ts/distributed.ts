@@ -1,15 +1,17 @@
 import { type CallRules, run, type Settle } from "./call";
-import { type CheckedCall, checkedCall, checkedFn } from "./call-options";
-import { countsAsFailure, type Ending, type Outcome } from "./classify";
+import { type CheckedCall, checkedCall, checkedFn, NO_OPTIONS } from "./call-options";
+import { countsAsFailure, type Ending, type Outcome, returned, thrown } from "./classify";
 import { checkClock } from "./clock";
 import { checkedName, describe, fieldValue, type HostPolicy, optionsOf, type PolicyKind, readPolicy } from "./config";
 import { ConfigError, refusal, StoreError, StoreUnavailableError } from "./error";
 import { callEvent, Emitter, EVENT_NAMES } from "./events";
 import { failureText } from "./failure-text";
 import { refused } from "./fallback";
+import { GuardedAsyncGenerator, GuardedGenerator, isAsyncGenerator } from "./generator";
 import { guardWith } from "./guard";
+import { type HotEnds, isPlain, isPlainHost, runHot } from "./hot";
 import { FAILURE, type FieldValue, type NativeTransition, native, RELEASE, SUCCESS } from "./native";
-import type { SharedConfig } from "./native-shared";
+import { GRANTED_CLOSED, type SharedConfig } from "./native-shared";
 import { type ControlOperation, SharedCircuit, type SharedSettlement } from "./shared";
 import { type Admission, Grant, NO_GRANT, type SharedPermit, SharedSettleOnce } from "./shared-permit";
 import { type Connection, connectionOf, isForeignStore, type RedisStore } from "./store";
@@ -127,7 +129,13 @@ export class DistributedCircuitBreaker implements Breaker {
   private readonly rules: CallRules;
   private readonly events: Emitter;
   private readonly closedChanged: PreparedSharedPolicy["closedChanged"];
+  /** No option wants to know more about a success than that it was one. */
+  private readonly plain: boolean;
   private lastFailure: string | null = null;
+
+  /** How calls with this permit end on the healthy path. */
+  private endsFor: Grant = NO_GRANT;
+  private ends!: HotEnds;
 
   /** What follows an admission, made once: each call then needs no function of its own. */
   private readonly allowed = (admission: Admission): boolean => {
@@ -165,6 +173,7 @@ export class DistributedCircuitBreaker implements Breaker {
         ? (policy as unknown as PreparedSharedPolicy)
         : preparedShared(policy);
     this.host = given.host;
+    this.plain = isPlainHost(this.host);
     this.closedChanged = given.closedChanged;
     this.events = new Emitter<Events>(EVENT_NAMES, given.outer);
     this.rules = {
@@ -206,6 +215,10 @@ export class DistributedCircuitBreaker implements Breaker {
   /** Runs a function if the circuit lets it through, once, and settles its outcome: as above, the options may be missing. */
   execute<T, F = T>(fn: (signal?: AbortSignal) => Awaitable<T>, options?: CallOptions<F>): Promise<T | F>;
   execute(fn: (signal: never) => unknown, options?: CallOptions<unknown>): Promise<unknown> {
+    if (options === undefined && this.plain && this.events.loudness.calls === 0 && typeof fn === "function") {
+      const grant = this.circuit.known();
+      if (grant !== null) return runHot(fn as Interruptible, this.endsOf(grant));
+    }
     let call: CheckedCall;
     try {
       checkedFn(fn);
@@ -378,9 +391,44 @@ export class DistributedCircuitBreaker implements Breaker {
     call: CheckedCall,
     args: readonly unknown[],
   ): Promise<unknown> {
+    if (admission instanceof Grant && admission.kind === GRANTED_CLOSED && this.isHot(call))
+      return runHot(fn, this.endsOf(admission));
     const settle = this.settling(admission);
     if (typeof settle !== "function") return refused(settle, call, args);
     return isCancelled(call) ? giveUp(call, settle) : run(fn, call, this.rules, settle, args);
+  }
+
+  /** Whether nothing is asked of a call but its end. */
+  private isHot(call: CheckedCall): boolean {
+    return this.plain && this.events.loudness.calls === 0 && isPlain(call);
+  }
+
+  /** How calls with this permit end: the same for all calls of a closed period. */
+  private endsOf(grant: Grant): HotEnds {
+    if (this.endsFor === grant) return this.ends;
+    const settle = (ending: Ending) => this.settled(grant, ending);
+    const life = { call: NO_OPTIONS, rules: this.rules, args: NO_ARGS };
+    this.endsFor = grant;
+    this.ends = {
+      running: (inner) =>
+        isAsyncGenerator(inner)
+          ? new GuardedAsyncGenerator(life, { inner, settle })
+          : new GuardedGenerator(life, { inner, settle }),
+      onError: (error) => {
+        const settling = settle(thrown(error, NO_OPTIONS, this.rules, null));
+        if (settling === undefined) throw error;
+        return settling.then(() => {
+          throw error;
+        });
+      },
+      onValue: this.circuit.successIsFree
+        ? undefined
+        : (value) => {
+            void settle(returned(value, this.rules, null));
+            return value;
+          },
+    };
+    return this.ends;
   }
 
   /**

@@ -59,11 +59,7 @@ declare module "./native" {
     /** What all others answer: one of the low values plus flags. */
     sharedAdmitUnasked(engine: Engine, host: number, store: number): number;
     sharedOnReading(
-      ...args: [
-        ...at: [engine: Engine, server: Server, host: number, store: number],
-        ticket: number,
-        ...fields: Fields,
-      ]
+      ...args: [...at: [engine: Engine, server: Server, host: number, store: number], ticket: number, ...fields: Fields]
     ): number;
     sharedOnReply(
       ...args: [...at: [engine: Engine, server: Server, host: number, store: number], ticket: number, reply: number[]]

@@ -67,7 +67,8 @@ export class SharedCircuit {
   private readonly admitCommand: readonly string[];
   private readonly key: string;
   private readonly serverName: () => string | undefined;
-  private readonly successIsFree: boolean;
+  /** Whether the success of a call that was admitted while closed is nothing to anybody. */
+  readonly successIsFree: boolean;
   private readonly mayBeFree: boolean;
   /** The admission that was begun last: the one that others join. */
   private flight: Talk | null = null;
@@ -95,6 +96,17 @@ export class SharedCircuit {
     this.successIsFree = this.native.sharedSuccessIsFree(this.engine);
     this.mayBeFree = this.native.sharedMayBeFree(this.engine);
     this.serverName = connection.serverOf(this.key);
+  }
+
+  /** The permit of a call that need not be asked for at this moment; null where it has to be, or where the clock fails. */
+  known(): Grant | null {
+    if (this.freeUntil === 0) return null;
+    try {
+      const host = this.clock.host();
+      return host < this.freeUntil && host >= this.freeFrom ? this.free : null;
+    } catch {
+      return null;
+    }
   }
 
   /**

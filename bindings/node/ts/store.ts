@@ -162,7 +162,8 @@ export function tellHealth(events: Connection["events"], what: "degraded" | "res
   }
   const whose = event.circuit === undefined ? "the store" : `the store of circuit \`${event.circuit}\``;
   if (what === "restored") warn(`${whose} is asked again`, "switchgear_restored");
-  else warn(`${whose} does not answer and is not asked for now: ${(event.error as Error).message}`, "switchgear_degraded");
+  else
+    warn(`${whose} does not answer and is not asked for now: ${(event.error as Error).message}`, "switchgear_degraded");
 }
 
 const STORE_OPTIONS = ["prefix", "timeoutMs", "clock", "instance"];

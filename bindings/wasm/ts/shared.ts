@@ -74,8 +74,7 @@ const shared: SharedNative = {
       circuit.number(FREE_COUNTER),
     ];
   },
-  sharedAdmit: (engine, server, host, store) =>
-    circuitOf(engine).admit(serverOf(server), number(host), number(store)),
+  sharedAdmit: (engine, server, host, store) => circuitOf(engine).admit(serverOf(server), number(host), number(store)),
   sharedAdmitUnasked: (engine, host, store) => circuitOf(engine).admitUnasked(number(host), number(store)),
   sharedSettle: (engine, server, host, store, kind, epoch, counter, outcome) =>
     circuitOf(engine).settle(serverOf(server), number(host), number(store), kind, epoch, counter, outcome),

@@ -7,6 +7,9 @@ import { place } from "./stores";
 /** Long enough for any answer on a slow machine, for tests that want one. */
 export const PATIENT = 10_000;
 
+/** For breakers that say what the store did, instead of deciding themselves. */
+export const CLOSED = { onStoreFailure: "fail-closed" } as const;
+
 /** Lets the deadline of whoever is waiting for a store pass, without waiting for it. */
 export function passDeadline(): void {
   vi.advanceTimersByTime(PATIENT);

@@ -15,7 +15,6 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import Any
 
-from switchgear._error import StoreError
 from switchgear._native import Ask, Flight
 from switchgear.redis._carry import PATIENCE_SECONDS, Carriers, OverdueError
 from switchgear.redis._clients import LIBRARIES, Client, Kind

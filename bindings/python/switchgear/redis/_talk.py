@@ -215,6 +215,8 @@ class Talk:
 
     def _follow(self, step: Step, error: StoreError | None, *, is_news: bool = True) -> None:
         """Does what the engine says next."""
+        if error is not None:
+            self._circuit.link.nodes.note(self._node, error)
         asks_again = False
         for ask in step.asks:
             if ask.ticket == self._ticket:
@@ -226,7 +228,7 @@ class Talk:
         answer: Any = step.answer
         if answer is not None:
             if answer == "unavailable":
-                answer = error or StoreError("the store is not asked until it answers again")
+                answer = error or self._circuit.link.nodes.trouble(self._node)
             if self.answer is None:
                 self.answer = answer
         if self.flight is not None and self._ticket is not None and (answer is not None or step.others == "ask-again"):
