@@ -46,7 +46,7 @@ export class Crew {
     const store = patient ? PATIENT : IMPATIENT;
     await this.each("open", (index) => ({
       as,
-      circuit,
+      circuit: typeof circuit === "string" ? circuit : circuit(KINDS[index]),
       store,
       policy: { ...POLICY, ...policy },
       ...where(index),
