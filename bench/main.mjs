@@ -43,10 +43,16 @@ async function local() {
 }
 
 async function redis() {
-  const { times, commandsPerSuccess } = await measureRedis();
-  table("Through Redis, one call at a time", times, "us", "bare EVALSHA, one key");
+  const { alone, crowd, free, commandsPerSuccess } = await measureRedis();
+  table("Through Redis, one call at a time", alone, "us", "bare EVALSHA, one key");
+  table("Through Redis, 200 calls in flight", crowd, "us", "bare EVALSHA, one key");
+  table("Through Redis, known to be closed", free, "ns", "local breaker");
+  const success = "switchgear, guarded success";
   return [
-    ["admission / bare EVALSHA", ratio(times, "switchgear, admission", "bare EVALSHA, one key"), 1.15],
+    ["admission / bare EVALSHA", ratio(alone, "switchgear, admission", "bare EVALSHA, one key"), 1.15],
+    ["guarded success / bare EVALSHA", ratio(alone, success, "bare EVALSHA, one key"), 1.15],
+    ["200 in flight / two scripts", ratio(crowd, success, "two scripts, guarded success"), 1 / 10],
+    ["known to be closed / local breaker", ratio(free, "switchgear, closedCacheMs", "local breaker"), 2],
     ["commands per guarded success", commandsPerSuccess, 1],
   ];
 }

@@ -1,7 +1,7 @@
 //! The guard in front of the store: it is a dependency like any other, so a breaker of our own stands before it (DESIGN 5.4).
 
 use crate::breaker::{CircuitBreaker, State};
-use crate::config::Config;
+use crate::config::{Config, Naming};
 use crate::permit::{Decision, Permit};
 use crate::time::Millis;
 
@@ -29,12 +29,13 @@ const PROBE_EACH_MS: i32 = 1_000;
 
 impl Guard {
     pub(super) fn new() -> Self {
+        // In the one spelling that every build knows.
         let fields = [
-            ("trip_on", "consecutive".into()),
-            ("failure_threshold", FAILURES.into()),
-            ("open_duration_ms", PROBE_EACH_MS.into()),
+            ("tripOn", "consecutive".into()),
+            ("failureThreshold", FAILURES.into()),
+            ("openDurationMs", PROBE_EACH_MS.into()),
         ];
-        Self(CircuitBreaker::new(Config::from_fields(&fields).unwrap_or_default()))
+        Self(CircuitBreaker::new(Config::build(Naming::Camel, &[&fields]).unwrap_or_default()))
     }
 
     /// Whether the store is asked by callers.
