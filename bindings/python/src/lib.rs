@@ -30,6 +30,8 @@ mod _native {
         is_moment, without_credentials,
     };
     #[pymodule_export]
+    use crate::flight::Flight;
+    #[pymodule_export]
     use crate::group::Members;
     #[pymodule_export]
     use crate::permit::Permit;
@@ -37,8 +39,6 @@ mod _native {
     use crate::queue::{Queue, Turn};
     #[pymodule_export]
     use crate::scope::{Done, Scope};
-    #[pymodule_export]
-    use crate::flight::Flight;
     #[pymodule_export]
     use crate::shared::{Ask, Circuit, Node, SharedConfig, SharedGrant, StepSeen};
 

@@ -156,7 +156,9 @@ def test_the_refusal_of_another_circuit_counts() -> None:
 def test_a_store_that_fails_within_a_call_of_the_circuit_is_no_failure_of_the_dependency() -> None:
     circuit = name()
     outer = CircuitBreaker(circuit, failure_threshold=1)
-    inner = DistributedCircuitBreaker(circuit, RedisStore(Answering(ConnectionError("no route"))))
+    inner = DistributedCircuitBreaker(
+        circuit, RedisStore(Answering(ConnectionError("no route"))), on_store_failure="fail-closed"
+    )
     with pytest.raises(StoreUnavailableError):
         outer.execute(lambda: inner.execute(succeed))
     assert outer.get_state() == "closed"

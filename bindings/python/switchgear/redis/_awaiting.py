@@ -201,7 +201,9 @@ class AsyncLine:
                 done.exception()
 
         self._tasks.add(sending)
-        sending.cancel()
+        with suppress(RuntimeError):
+            # Its event loop may be closed already, with this in the hands of the garbage collector.
+            sending.cancel()
         sending.add_done_callback(late)
 
 
