@@ -8,10 +8,10 @@ import { until } from "./until.mjs";
 import { KINDS, startWorker } from "./workers.mjs";
 
 /** A deadline that ends soon what never comes, and that no healthy command misses three times in a row. */
-const IMPATIENT = { timeoutMs: 500 };
+const IMPATIENT = { timeoutMs: 1_000 };
 
 /** Where nothing hangs, nothing is to be missed. */
-const PATIENT = { timeoutMs: 20_000 };
+const PATIENT = { timeoutMs: 60_000 };
 
 /** An opening that passes while the test waits; a window that nothing falls out of. */
 const POLICY = { failureThreshold: 5, windowMs: 600_000, openDurationMs: 1_000, probeTimeoutMs: 600_000 };

@@ -220,11 +220,11 @@ export const FAULTS = [
   },
   {
     name: "Slow network",
-    injected: "each reply comes 1500 ms late, three deadlines; later the network is well",
+    injected: "each reply comes 3000 ms late, three deadlines; later the network is well",
     play: onOne(async (crew, server) => {
       await crew.open({ server });
       const slowDown = (ms) => crew.network((proxy) => proxy.slowDown(ms));
-      return outage(crew, { breaks: () => slowDown(1_500), heals: () => slowDown(0) });
+      return outage(crew, { breaks: () => slowDown(3_000), heals: () => slowDown(0) });
     }),
   },
   {

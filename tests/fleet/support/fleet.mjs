@@ -19,7 +19,7 @@ const POLICY = {
   successThreshold: 4,
   probeTimeoutMs: TEN_MINUTES,
 };
-const STORE = { timeoutMs: 10_000 };
+const STORE = { timeoutMs: 60_000 };
 
 /** The scenarios, by name: what is injected, and how the fleet is set up. */
 export const FLEETS = [

@@ -13,7 +13,7 @@ export async function startProxy(target) {
 
   const server = createServer((client) => {
     const upstream = connect(target, "127.0.0.1");
-    const pair = { client, upstream };
+    const pair = { client, upstream, late: [] };
     pairs.add(pair);
     const end = () => {
       pairs.delete(pair);
@@ -37,7 +37,8 @@ export async function startProxy(target) {
         lost += 1;
         end();
       } else if (delayMs > 0) {
-        setTimeout(() => client.writable && client.write(chunk), delayMs);
+        pair.late.push(chunk);
+        setTimeout(() => pair.late.length > 0 && client.write(pair.late.shift()), delayMs);
       } else {
         client.write(chunk);
       }
@@ -58,6 +59,8 @@ export async function startProxy(target) {
     /** Replies come so much later. */
     slowDown(ms) {
       delayMs = ms;
+      // What is under way stays in order.
+      for (const { client, late } of pairs) for (const chunk of late.splice(0)) client.write(chunk);
     },
     /** The next script's reply is lost, and with it the connection. */
     loseReply() {

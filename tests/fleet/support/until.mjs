@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
 /** Long enough for anything on a slow machine: it is only there to end what hangs. */
-const GIVE_UP_MS = 40_000;
+const GIVE_UP_MS = 100_000;
 
 /** Asks again until it is so. */
 export async function until(what, isSo) {
