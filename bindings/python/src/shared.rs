@@ -2,7 +2,6 @@
 //! between.
 
 use std::iter;
-use std::mem;
 use std::sync::Mutex;
 
 use pyo3::prelude::*;
@@ -143,7 +142,7 @@ struct Taken {
     free: Option<(SharedPermit, Millis, Millis)>,
     turn: u64,
     /// Nothing of Python is dropped under the lock.
-    _former: Option<(u64, Flight)>,
+    former: Option<(u64, Flight)>,
 }
 
 impl Desk {
@@ -160,7 +159,7 @@ impl Desk {
         if let Some(ticket) = ticket.filter(|_| admits) {
             let flight = Flight::new(ticket);
             taken.flight = Some(flight.clone());
-            taken._former = mem::replace(&mut self.flight, Some((ticket, flight)));
+            taken.former = self.flight.replace((ticket, flight));
         }
         taken
     }
@@ -174,7 +173,7 @@ impl Desk {
             asks: iter::from_fn(|| self.engine.next_ask()).collect(),
             free: self.engine.free_until(),
             turn: self.turn,
-            _former: None,
+            former: None,
         }
     }
 }
@@ -419,7 +418,8 @@ impl Circuit {
     }
 
     fn seen(&self, py: Python<'_>, taken: Taken) -> PyResult<StepSeen> {
-        let Taken { step, ticket, flight, asks, free, turn, _former } = taken;
+        let Taken { step, ticket, flight, asks, free, turn, former } = taken;
+        drop(former);
         let Step { answer, others, transition, counted, config_mismatch, malformed, health } = step;
         let asks: Vec<Py<Ask>> = asks.iter().map(|ask| self.ask(py, ask)).collect::<PyResult<_>>()?;
         let free = free

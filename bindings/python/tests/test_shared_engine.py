@@ -362,7 +362,7 @@ def test_scenario_50_hosts_whose_clocks_differ_by_ten_minutes_trip_and_probe_tog
         failed(side, breaker)
         failed(side, breaker)
     for breaker in breakers:
-        assert 0 < (refused(side, breaker).retry_after or 0) <= 60
+        assert 0 < (refused(side, breaker).retry_after or 0) < 120
     seconds, _ = redis.Redis(port=_port(side)).time()
     opened_at = side.do(breakers[1].get_snapshot).opened_at
     assert abs(opened_at - seconds * 1000) < 300_000
