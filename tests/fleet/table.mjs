@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { FAULTS } from "./support/faults.mjs";
 import { FLEETS, playFleet } from "./support/fleet.mjs";
 import { faultRow, fleetRow, PAGE, withTables } from "./support/page.mjs";
+import { dismissAll } from "./support/workers.mjs";
 
 /** Plays all, a few at a time. */
 async function all(scenarios, play) {
@@ -23,3 +24,4 @@ async function all(scenarios, play) {
 const faults = await all(FAULTS, async (fault) => faultRow(fault, await fault.play()));
 const fleets = await all(FLEETS, async (fleet) => fleetRow(fleet, await playFleet(fleet)));
 writeFileSync(PAGE, withTables(readFileSync(PAGE, "utf8"), { faults, fleets }));
+await dismissAll();

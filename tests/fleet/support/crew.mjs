@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { startDependency } from "./dependency.mjs";
 import { startProxy } from "./proxy.mjs";
 import { until } from "./until.mjs";
-import { KINDS, startWorker } from "./workers.mjs";
+import { hire, KINDS } from "./workers.mjs";
 
 /** A deadline that ends soon what never comes, and that no healthy command misses three times in a row. */
 const IMPATIENT = { timeoutMs: 1_000 };
@@ -32,7 +32,7 @@ export class Crew {
   static async start() {
     const crew = new Crew();
     crew.dependency = await startDependency(({ circuit }) => (crew.failing.has(circuit) ? "fail" : "ok"));
-    crew.workers = await Promise.all(KINDS.map((kind) => startWorker(kind, kind)));
+    crew.workers = await Promise.all(KINDS.map((kind) => hire(kind, kind)));
     return crew;
   }
 
@@ -46,6 +46,7 @@ export class Crew {
     const store = patient ? PATIENT : IMPATIENT;
     await this.each("open", (index) => ({
       as,
+      who: KINDS[index],
       circuit: typeof circuit === "string" ? circuit : circuit(KINDS[index]),
       store,
       policy: { ...POLICY, ...policy },
@@ -122,7 +123,7 @@ export class Crew {
   }
 
   async stop() {
-    await Promise.all(this.workers.map((worker) => worker.kill()));
+    await Promise.all(this.workers.map((worker) => worker.leave()));
     for (const proxy of this.proxies) proxy.stop();
     this.dependency.stop();
   }

@@ -5,7 +5,7 @@ import { startServer } from "../../support/servers.mjs";
 import { startCluster } from "./cluster.mjs";
 import { startDependency } from "./dependency.mjs";
 import { until } from "./until.mjs";
-import { startWorker } from "./workers.mjs";
+import { hire } from "./workers.mjs";
 
 const FLEET = ["node", "node", "node", "node", "python", "python", "asyncio", "asyncio"];
 const TEN_MINUTES = 600_000;
@@ -61,13 +61,20 @@ export async function playFleet(fleet) {
   const servers = clustered ? await startCluster() : await startServer();
   const policyOf = (index) => policies[index % policies.length];
   const workers = await Promise.all(
-    FLEET.map((kind, index) => startWorker(kind, `${kind}-${index}`, { skewMs: skews[index] ?? 0 })),
+    FLEET.map((kind, index) => hire(kind, `${kind}-${index}`, { skewMs: skews[index] ?? 0 })),
   );
   try {
     // Where slots of the killed are to expire, time is made up: no process that merely is slow loses its own.
     let now = kills ? 1_700_000_000_000 : undefined;
     const where = clustered ? { cluster: servers.nodes.map(({ port }) => port) } : { port: servers.port };
-    const options = (index) => ({ circuit: "shared", ...where, store: STORE, policy: policyOf(index), clock: now });
+    const options = (index) => ({
+      who: workers[index].who,
+      circuit: "shared",
+      ...where,
+      store: STORE,
+      policy: policyOf(index),
+      clock: now,
+    });
     const each = (operation, options = () => ({}), among = workers) =>
       Promise.all(among.map((worker) => worker.do(operation, { as: "it", ...options(workers.indexOf(worker)) })));
     const pass = (ms) => {
@@ -147,7 +154,7 @@ export async function playFleet(fleet) {
     };
   } finally {
     gate.resolve();
-    await Promise.all(workers.map((worker) => worker.kill()));
+    await Promise.all(workers.map((worker) => worker.leave()));
     await servers.stop();
     dependency.stop();
   }

@@ -12,8 +12,6 @@ from typing import Any
 
 from switchgear import CircuitOpenError, StateChange
 
-WHO = sys.argv[1]
-
 
 class Clock:
     """A made-up clock, for those circuits that are given one."""
@@ -28,8 +26,11 @@ class Clock:
 class Heard:
     """What was heard of one circuit."""
 
-    def __init__(self, as_: str) -> None:
+    def __init__(self, as_: str, who: str) -> None:
         self.as_ = as_
+        self.who = who
+        #: How many lines had been logged.
+        self.logged = len(lines)
         self.events: dict[str, list[dict[str, Any]]] = {
             "degraded": [],
             "restored": [],
@@ -56,11 +57,11 @@ class Heard:
 
     def question(self, *, probe: bool) -> bytes:
         """A line for the dependency."""
-        line = {"who": WHO, "pid": os.getpid(), "circuit": self.as_, "probe": probe}
+        line = {"who": self.who, "pid": os.getpid(), "circuit": self.as_, "probe": probe}
         return json.dumps(line).encode() + b"\n"
 
     def stats(self) -> dict[str, Any]:
-        return {**self.events, "told": self.told, "errors": self.errors, "lines": lines}
+        return {**self.events, "told": self.told, "errors": self.errors, "lines": lines[self.logged :]}
 
 
 def changed(change: StateChange) -> None:

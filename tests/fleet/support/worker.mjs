@@ -8,7 +8,6 @@ import { Cluster, Redis } from "ioredis";
 import { CircuitOpenError } from "switchgear";
 import { DistributedCircuitBreaker, RedisStore } from "switchgear/redis";
 
-const [who] = process.argv.slice(2);
 const circuits = new Map();
 let now = 0;
 
@@ -20,8 +19,9 @@ class Circuit {
   loops = [];
   isOver = false;
 
-  constructor(as, { circuit, port, cluster, username, password, store = {}, policy = {}, clock }) {
+  constructor(as, { who, circuit, port, cluster, username, password, store = {}, policy = {}, clock }) {
     this.as = as;
+    this.who = who;
     const auth = { username, password };
     this.client = cluster
       ? new Cluster(
@@ -84,7 +84,7 @@ class Circuit {
   /** Asks the dependency. */
   async ask(port, probe) {
     const socket = connect(port, "127.0.0.1").setEncoding("utf8");
-    socket.write(`${JSON.stringify({ who, pid: process.pid, circuit: this.as, probe })}\n`);
+    socket.write(`${JSON.stringify({ who: this.who, pid: process.pid, circuit: this.as, probe })}\n`);
     const [answer] = await once(socket, "data");
     socket.destroy();
     return answer.trim();
@@ -117,6 +117,10 @@ const OPERATIONS = {
   stats: ({ as }) => {
     const { heard, told, errors } = circuits.get(as);
     return { ...heard, told, errors };
+  },
+  close: () => {
+    for (const { client } of circuits.values()) client.disconnect();
+    circuits.clear();
   },
   clock: ({ to }) => {
     now = to;

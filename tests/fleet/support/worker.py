@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import redis
-from heard import WHO, Clock, FailedError, Heard, camel, outcome, say, snake, snaked, spelled
+from heard import Clock, FailedError, Heard, camel, outcome, say, snake, snaked, spelled
 from redis.cluster import ClusterNode
 from switchgear.redis import DistributedCircuitBreaker, RedisStore
 
@@ -27,6 +27,7 @@ class Circuit(Heard):
         as_: str,
         circuit: str,
         *,
+        who: str,
         port: int | None = None,
         cluster: list[int] | None = None,
         username: str | None = None,
@@ -35,7 +36,7 @@ class Circuit(Heard):
         policy: dict[str, Any] | None = None,
         injected: bool = False,
     ) -> None:
-        super().__init__(as_)
+        super().__init__(as_, who)
         auth: dict[str, Any] = {"username": username, "password": password}
         self.client: redis.Redis | redis.RedisCluster
         if cluster is not None:
@@ -44,7 +45,7 @@ class Circuit(Heard):
         else:
             self.client = redis.Redis(port=port or 0, **auth)
         options = snaked(store) | ({"clock": clock} if injected else {})
-        made = RedisStore(self.client, **{"instance": WHO, **options})
+        made = RedisStore(self.client, **{"instance": who, **options})
         self.breaker = DistributedCircuitBreaker(circuit, made, **snaked(policy))
         self.listen(made, self.breaker)
         self.over = threading.Event()
@@ -133,6 +134,12 @@ def stats(*, as_: str) -> dict[str, Any]:
     return circuits[as_].stats()
 
 
+def close() -> None:
+    for circuit in circuits.values():
+        circuit.client.close()
+    circuits.clear()
+
+
 def set_clock(*, to: int) -> None:
     clock.now = to
 
@@ -145,6 +152,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "snapshot": snapshot,
     "control": control,
     "stats": stats,
+    "close": close,
     "clock": set_clock,
 }
 

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import redis.asyncio as redis
-from heard import WHO, Clock, FailedError, Heard, camel, outcome, say, snake, snaked, spelled
+from heard import Clock, FailedError, Heard, camel, outcome, say, snake, snaked, spelled
 from redis.asyncio.cluster import ClusterNode
 from switchgear.redis.asyncio import DistributedCircuitBreaker, RedisStore
 
@@ -26,6 +26,7 @@ class Circuit(Heard):
         as_: str,
         circuit: str,
         *,
+        who: str,
         port: int | None = None,
         cluster: list[int] | None = None,
         username: str | None = None,
@@ -34,7 +35,7 @@ class Circuit(Heard):
         policy: dict[str, Any] | None = None,
         injected: bool = False,
     ) -> None:
-        super().__init__(as_)
+        super().__init__(as_, who)
         auth: dict[str, Any] = {"username": username, "password": password}
         self.client: redis.Redis | redis.RedisCluster
         if cluster is not None:
@@ -42,7 +43,7 @@ class Circuit(Heard):
         else:
             self.client = redis.Redis(port=port or 0, **auth)
         options = snaked(store) | ({"clock": clock} if injected else {})
-        made = RedisStore(self.client, **{"instance": WHO, **options})
+        made = RedisStore(self.client, **{"instance": who, **options})
         self.breaker = DistributedCircuitBreaker(circuit, made, **snaked(policy))
         self.listen(made, self.breaker)
         self.over = asyncio.Event()
@@ -130,6 +131,12 @@ async def stats(*, as_: str) -> dict[str, Any]:
     return circuits[as_].stats()
 
 
+async def close() -> None:
+    for circuit in circuits.values():
+        await circuit.client.aclose()
+    circuits.clear()
+
+
 async def set_clock(*, to: int) -> None:
     clock.now = to
 
@@ -142,6 +149,7 @@ OPERATIONS: dict[str, Callable[..., Awaitable[Any]]] = {
     "snapshot": snapshot,
     "control": control,
     "stats": stats,
+    "close": close,
     "clock": set_clock,
 }
 

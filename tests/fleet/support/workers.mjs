@@ -17,10 +17,25 @@ const PROGRAMS = {
 /** The kinds of workers. */
 export const KINDS = Object.keys(PROGRAMS);
 
-/** Starts a worker; resolves when it takes orders. It ends with `stop`, or with this process. */
-export async function startWorker(kind, who, { skewMs = 0 } = {}) {
+/** Workers without work, by kind: to start a process costs more than most scenarios do. */
+const idle = Object.fromEntries(KINDS.map((kind) => [kind, []]));
+
+/** A worker that takes orders, under a name: one that has no work, or a new one. */
+export async function hire(kind, who, { skewMs = 0 } = {}) {
+  const worker = (skewMs === 0 && idle[kind].pop()) || (await startWorker(kind, skewMs));
+  worker.who = who;
+  return worker;
+}
+
+/** Ends those without work. */
+export async function dismissAll() {
+  await Promise.all(KINDS.flatMap((kind) => idle[kind].splice(0)).map((worker) => worker.kill()));
+}
+
+/** Starts a worker; it ends when it is killed, or with this process. */
+async function startWorker(kind, skewMs) {
   const [program, ...args] = PROGRAMS[kind](skewMs);
-  const child = spawn(program, [...args, who], {
+  const child = spawn(program, args, {
     stdio: ["pipe", "pipe", "pipe"],
     env: { ...process.env, SKEW_MS: `${skewMs}`, PYTHONDONTWRITEBYTECODE: "1" },
   });
@@ -31,32 +46,19 @@ export async function startWorker(kind, who, { skewMs = 0 } = {}) {
   child.stdin.on("error", () => undefined);
   const exit = once(child, "exit");
   const died = exit.then(([code, signal]) => {
-    throw new Error(`worker ${who} ended with ${code ?? signal}: ${complaints}`);
+    throw new Error(`a worker (${kind}) ended with ${code ?? signal}: ${complaints}`);
   });
   // Whoever waits for it hears of it; that nobody does is how it ends.
   died.catch(() => undefined);
 
-  const waiting = new Map();
-  const changes = [];
-  const ready = new Promise((resolve) => {
-    createInterface({ input: child.stdout }).on("line", (line) => {
-      const { id, result, error, ready, change } = JSON.parse(line);
-      if (ready) return resolve();
-      if (change) return changes.push({ who, ...change });
-      const { accept, refuse } = waiting.get(id);
-      waiting.delete(id);
-      return error === undefined ? accept(result) : refuse(new Error(error));
-    });
-  });
-  await Promise.race([ready, died]);
-
   let id = 0;
-  return {
+  let isDead = false;
+  const worker = {
     kind,
-    who,
+    who: kind,
     pid: child.pid,
     /** The changes of state that its calls made, told as they happened. */
-    changes,
+    changes: [],
     /** Has an operation done, and gives its result. */
     do(operation, options = {}) {
       id += 1;
@@ -64,15 +66,36 @@ export async function startWorker(kind, who, { skewMs = 0 } = {}) {
       child.stdin.write(`${JSON.stringify({ id, do: operation, ...options })}\n`);
       return Promise.race([answer, died]);
     },
-    /** What it printed that nobody asked for. */
-    complaints: () => complaints,
     async kill() {
+      isDead = true;
       child.kill("SIGKILL");
       await exit;
     },
-    async stop() {
-      child.stdin.end();
-      await exit;
+    /** Forgets its circuits, and has no work. One that has died, or whose clock is wrong, is no use to others. */
+    async leave() {
+      if (isDead) return;
+      if (skewMs !== 0) {
+        await worker.kill();
+        return;
+      }
+      await worker.do("close");
+      worker.changes = [];
+      idle[kind].push(worker);
     },
   };
+
+  const waiting = new Map();
+  const ready = new Promise((resolve) => {
+    createInterface({ input: child.stdout }).on("line", (line) => {
+      const { id, result, error, ready, change } = JSON.parse(line);
+      if (ready) return resolve();
+      if (change) return worker.changes.push({ who: worker.who, ...change });
+      const { accept, refuse } = waiting.get(id);
+      waiting.delete(id);
+      return error === undefined ? accept(result) : refuse(new Error(error));
+    });
+  });
+  await Promise.race([ready, died]);
+
+  return worker;
 }
