@@ -180,6 +180,6 @@ def test_a_child_knows_nothing_of_what_its_parent_knew_of_the_store(client: redi
 
     def run() -> int:
         breaker.execute(lambda: "ok")
-        return ["TIME", "EVALSHA"] == [args[0] for args in tapped.sent if args[0] != "EVAL"]
+        return [args[0] for args in tapped.sent if args[0] != "EVAL"] == ["TIME", "EVALSHA"]
 
     assert Child(run).result() == 1
