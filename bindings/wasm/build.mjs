@@ -62,7 +62,12 @@ function givenFlags() {
 /** A module tells nobody where it was built: panics name their file by what the folder is here. Of two that match the last one holds. */
 function withoutPaths() {
   const cargo = process.env.CARGO_HOME ?? join(homedir(), ".cargo");
-  const names = { [homedir()]: "home", [cargo]: "cargo", [chosen.sysroot]: "rust", [join(import.meta.dirname, "../..")]: "switchgear" };
+  const names = {
+    [homedir()]: "home",
+    [cargo]: "cargo",
+    [chosen.sysroot]: "rust",
+    [join(import.meta.dirname, "../..")]: "switchgear",
+  };
   return Object.entries(names).map(([folder, name]) => `--remap-path-prefix=${folder}=${name}`);
 }
 
