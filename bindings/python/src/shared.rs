@@ -65,6 +65,11 @@ impl Node {
     fn new() -> Self {
         Self::default()
     }
+
+    /// Another server has taken over what this one had. Whether listeners are to hear that it is no trouble any more.
+    fn replaced(&self) -> bool {
+        locked(&self.inner).replaced().is_some()
+    }
 }
 
 /// A command to send.

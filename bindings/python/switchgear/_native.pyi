@@ -291,6 +291,8 @@ class Node:
     live there share it; one of a process that was forked is made anew."""
 
     def __new__(cls) -> Node: ...
+    def replaced(self) -> bool:
+        """Another server has taken over what this one had. Whether listeners are to hear that it is no trouble any more."""
 
 @final
 class Ask:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from switchgear._error import StoreError
 from switchgear._log import tell_operator
-from switchgear._native import Circuit, Flight, SharedConfig, SharedGrant, Step, Transition, is_moment
+from switchgear._native import Circuit, Flight, Node, SharedConfig, SharedGrant, Step, Transition, is_moment
 from switchgear.redis._link import Link, StoreEvent, both
 from switchgear.redis._talk import Answer, Landed, Talk, Times
 
@@ -21,13 +21,15 @@ Control = Literal["reset", "trip", "force_open", "disable"]
 class _OfProcess:
     """What one process knows of the circuit: one that was forked gives its calls ids of its own."""
 
-    __slots__ = ("circuit", "free", "lock", "pid")
+    __slots__ = ("circuit", "free", "lock", "node", "pid")
 
     def __init__(self, circuit: Circuit) -> None:
         self.circuit = circuit
         self.pid = os.getpid()
         #: What every call is admitted with, from when until when; and the step that said so.
         self.free: tuple[SharedGrant, int, int, int] | None = None
+        #: Where the circuit was at its last call.
+        self.node: Node | None = None
         # Reentrant, for the garbage collector may settle a call anywhere.
         self.lock = threading.RLock()
 
@@ -65,12 +67,12 @@ class Engine:
 
     def admit(self) -> Talk:
         """Asks for one call. Raises `InvalidTimeError` if the clock is wrong, or what the clock raises."""
-        engine, at, node = self._engine(), self._times(), self.link.nodes.of(self.key)
+        engine, at, node = self._engine(), self._times(), self._node()
         return Talk.begun(self, engine, node, at, engine.admit(node, *at))
 
     def admit_unasked(self, error: StoreError | None) -> Talk:
         """Decides on one call without the store, because of an error. Raises as `admit`."""
-        engine, at, node = self._engine(), self._times(), self.link.nodes.of(self.key)
+        engine, at, node = self._engine(), self._times(), self._node()
         return Talk.begun(self, engine, node, at, engine.admit_unasked(*at), error=error)
 
     def after(self, landed: Landed | None, flight: Flight) -> Answer | Talk:
@@ -89,7 +91,7 @@ class Engine:
 
         `counted` is called when the outcome has counted, also after the deadline, and before anybody hears of a trip.
         """
-        engine, node = self._engine(), self.link.nodes.of(self.key)
+        engine, node = self._engine(), self._node()
         try:
             at = self._times()
             step = engine.settle(node, *at, grant, outcome)
@@ -103,12 +105,12 @@ class Engine:
 
     def snapshot(self) -> Talk:
         """Reads the circuit. Raises `InvalidTimeError` if the clock is wrong, or what the clock raises."""
-        engine, at, node = self._engine(), self._times(), self.link.nodes.of(self.key)
+        engine, at, node = self._engine(), self._times(), self._node()
         return Talk.begun(self, engine, node, at, engine.get_state(node, *at))
 
     def control(self, operation: Control, for_ms: object = None) -> Talk:
         """Does a manual operation. Raises `ConfigError`, `InvalidTimeError`, or what the clock raises."""
-        engine, at, node = self._engine(), self._times(), self.link.nodes.of(self.key)
+        engine, at, node = self._engine(), self._times(), self._node()
         if operation == "trip":
             step = engine.trip(node, *at, for_ms)
         else:
@@ -162,6 +164,18 @@ class Engine:
         """The error of who has waited long enough."""
         return StoreError(f"no answer within {self.link.timeout_ms} ms")
 
+    def _node(self) -> Node:
+        """Where the circuit is now, or was when the client knew it last.
+
+        Of a server that another has taken over from nobody would hear that it is back: so it is no trouble any more.
+        """
+        here = self._of_process
+        before = here.node
+        node = here.node = self.link.nodes.of(self.key, before)
+        if before is not None and before is not node and before.replaced():
+            self.report_health("restored", "node", None)
+        return node
+
     def _now(self) -> int:
         return self.later((0, 0))[0]
 
@@ -170,7 +184,7 @@ class Engine:
         if flight.age_seconds * 1000 <= self.link.timeout_ms:
             # Ours began before it: we had joined others.
             return
-        engine, node = self._engine(), self.link.nodes.of(self.key)
+        engine, node = self._engine(), self._node()
         Talk.of_flight(self, engine, node, self.later((0, 0)), flight).expired()
 
     def _engine(self) -> Circuit:

@@ -22,14 +22,16 @@ class Nodes:
         self._of_process: tuple[int, dict[str, Node]] = (os.getpid(), {})
         self._troubles: dict[Node, StoreError] = {}
 
-    def of(self, key: str) -> Node:
-        """The server that has a key. Where nobody knows which that is, the same one for all such keys."""
+    def of(self, key: str, before: Node | None = None) -> Node:
+        """The server that has a key. Where nobody knows which that is: `before`, or the same one for all such keys."""
         pid, nodes = self._of_process
         if pid != os.getpid():
             nodes = {}
             self._troubles = {}
             self._of_process = (os.getpid(), nodes)
         name = self._name_of(key)
+        if not name and before is not None:
+            return before
         node = nodes.get(name)
         # One operation: two threads get the same.
         return nodes.setdefault(name, Node()) if node is None else node
