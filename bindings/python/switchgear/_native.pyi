@@ -292,7 +292,7 @@ class Node:
 
     def __new__(cls) -> Node: ...
     def replaced(self) -> bool:
-        """Another server has taken over what this one had. Whether listeners are to hear that it is no trouble any more."""
+        """Another server has taken over what this one had. Whether listeners are to hear that it is well again."""
 
 @final
 class Ask:

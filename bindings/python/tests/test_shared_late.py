@@ -14,7 +14,7 @@ import pytest
 import redis
 from support.clock import ManualClock
 from support.servers import Server, wait_until
-from support.stores import PATIENT, Tapped, heard, name, reason, set_deadline, texts
+from support.stores import PATIENT, Tapped, heard, name, reason, texts
 from switchgear import StoreUnavailableError
 from switchgear.redis import DistributedCircuitBreaker, RedisStore
 from switchgear.redis._carry import Carriers
