@@ -30,7 +30,7 @@ describe("construction", () => {
     [{ openCacheMs: -1 }, "openCacheMs", "must be an integer from 0 to 3155760000000 (milliseconds), got `-1`"],
     [{ closedCacheMs: 0.5 }, "closedCacheMs", "must be an integer from 0 to 3155760000000 (milliseconds), got `0.5`"],
     [{ closedCacheMs: "1" }, "closedCacheMs", "got `'1'`"],
-    [{ quorum: 6 }, "quorum", "must be an integer from 1 to failureThreshold (5), got `6`"],
+    [{ quorum: 6 }, "quorum", "must be an integer from 1 to 5 (`failureThreshold`), got `6`"],
     [{ quorum: 0 }, "quorum", "got `0`"],
     [{ events: true }, "events", "is not an option"],
     [{ maxKeys: 5 }, "maxKeys", "is not an option"],
