@@ -11,17 +11,23 @@ const RUSTC = "/usr/bin/rustc";
 const CARGO = "/usr/bin/cargo";
 const HOW = `run \`rustup target add ${TARGET}\`, or on Debian: apt-get install rustc-web cargo-web rust-web-src`;
 
-/** What to call in place of `cargo build`: the program, its first arguments, and what the environment must say. */
+/**
+ * What to call in place of `cargo build`: the program, its first arguments, what the environment must say, and where the compiler
+ * has its libraries.
+ */
 export function toolchain(wanted = process.env.WASM_TOOLCHAIN ?? "auto") {
   if (!["auto", "rustup", "debian"].includes(wanted)) {
     throw new Error(`WASM_TOOLCHAIN must be auto, rustup or debian, got ${wanted}`);
   }
-  if (wanted !== "debian" && hasTarget()) return { name: "rustup", cargo: "cargo", arguments: [], environment: {} };
+  if (wanted !== "debian" && hasTarget()) {
+    return { name: "rustup", cargo: "cargo", sysroot: sysroot("rustc"), arguments: [], environment: {} };
+  }
   if (wanted === "rustup") throw new Error(`rustup has no standard library for ${TARGET}: ${HOW}`);
   if (!hasSources()) throw new Error(`no Rust of this machine builds for ${TARGET}: ${HOW}`);
   return {
     name: "debian",
     cargo: CARGO,
+    sysroot: sysroot(RUSTC),
     arguments: ["-Zbuild-std=std,panic_abort"],
     environment: {
       // Another compiler, another folder: in one the two would throw away each other's work.
@@ -47,7 +53,12 @@ function hasTarget() {
 
 function hasSources() {
   if (!existsSync(RUSTC) || !existsSync(CARGO)) return false;
-  return existsSync(join(said(RUSTC, "--print", "sysroot"), "lib/rustlib/src/rust/library/Cargo.lock"));
+  return existsSync(join(sysroot(RUSTC), "lib/rustlib/src/rust/library/Cargo.lock"));
+}
+
+/** Where a compiler has its libraries. */
+function sysroot(rustc) {
+  return said(rustc, "--print", "sysroot");
 }
 
 /** LLVM's linker: the one that rustup brings, or one of the system. */
@@ -62,7 +73,7 @@ function linker() {
 function ofRustup() {
   try {
     const host = said("rustc", "-vV").match(/^host: (.*)$/m)[1];
-    return join(said("rustc", "--print", "sysroot"), "lib/rustlib", host, "bin/rust-lld");
+    return join(sysroot("rustc"), "lib/rustlib", host, "bin/rust-lld");
   } catch {
     return undefined;
   }

@@ -39,6 +39,8 @@ const TYPES = {
   ".json": "application/json",
   ".wasm": "application/wasm",
   ".css": "text/css",
+  ".svg": "image/svg+xml",
+  ".woff2": "font/woff2",
 };
 
 /**

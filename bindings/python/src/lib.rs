@@ -10,6 +10,7 @@
 mod breaker;
 mod config;
 mod convert;
+mod flight;
 mod group;
 mod permit;
 mod queue;
@@ -29,6 +30,8 @@ mod _native {
         is_moment, without_credentials,
     };
     #[pymodule_export]
+    use crate::flight::Flight;
+    #[pymodule_export]
     use crate::group::Members;
     #[pymodule_export]
     use crate::permit::Permit;
@@ -37,7 +40,7 @@ mod _native {
     #[pymodule_export]
     use crate::scope::{Done, Scope};
     #[pymodule_export]
-    use crate::shared::{Ask, Circuit, SharedConfig, SharedGrant, StepSeen};
+    use crate::shared::{Ask, Circuit, Node, SharedConfig, SharedGrant, StepSeen};
 
     #[pymodule_export]
     const SUCCESS: u32 = crate::convert::SUCCESS;

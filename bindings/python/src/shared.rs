@@ -1,20 +1,22 @@
 //! The engine of a shared circuit, as the facade carries for it. Every answer comes whole, for another thread may ask in
 //! between.
 
+use std::iter;
 use std::sync::Mutex;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyMapping, PyString, PyTuple};
 use switchgear_core::shared::{
-    ADMISSION_FIELDS, Answer, Ask as Asked, Control, PermitKind, Script, Settle, SharedCircuit, SharedOptions,
-    SharedPermit, Step,
+    ADMISSION_FIELDS, Answer, Ask as Asked, Begun, Command, Control, Health, Others, PermitKind, Script, SharedCircuit,
+    SharedOptions, SharedPermit, Step, Times, Whose,
 };
-use switchgear_core::{ConfigError, Millis, Settlement, Transition, name_from_utf16, prefix_from_utf16};
+use switchgear_core::{Millis, Outcome, Settlement, Transition, name_from_utf16, prefix_from_utf16};
 use switchgear_lua::SCRIPTS;
 
 use crate::breaker::{Denial, TransitionSeen, checked_for_ms};
 use crate::config::checked;
 use crate::convert::{Layers, Moment, Raise, SnapshotSeen, locked, outcome_of, snapshot_seen};
+use crate::flight::Flight;
 
 /// A checked configuration of a shared circuit.
 #[pyclass(frozen, module = "switchgear._native")]
@@ -44,7 +46,29 @@ pub struct SharedGrant {
 impl SharedGrant {
     #[getter]
     const fn is_probe(&self) -> bool {
-        matches!(self.permit.kind, PermitKind::Probe)
+        self.permit.kind.is_probe()
+    }
+}
+
+/// One server of the store as this process knows it.
+///
+/// INVARIANT: its lock is taken after that of a circuit, and nothing is locked after it.
+#[pyclass(frozen, module = "switchgear._native")]
+#[derive(Default)]
+pub struct Node {
+    inner: Mutex<switchgear_core::shared::Node>,
+}
+
+#[pymethods]
+impl Node {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+
+    /// Another server has taken over what this one had. Whether listeners are to hear that it is no trouble any more.
+    fn replaced(&self) -> bool {
+        locked(&self.inner).replaced().is_some()
     }
 }
 
@@ -58,6 +82,8 @@ pub struct Ask {
     #[pyo3(get)]
     reads: bool,
     #[pyo3(get)]
+    frees: bool,
+    #[pyo3(get)]
     command: Py<PyList>,
 }
 
@@ -67,7 +93,13 @@ pub struct StepSeen {
     #[pyo3(get)]
     answer: Option<Py<PyAny>>,
     #[pyo3(get)]
-    ask: Option<Py<Ask>>,
+    ticket: Option<u64>,
+    #[pyo3(get)]
+    flight: Option<Py<Flight>>,
+    #[pyo3(get)]
+    others: &'static str,
+    #[pyo3(get)]
+    asks: Py<PyTuple>,
     #[pyo3(get)]
     transition: Option<Py<TransitionSeen>>,
     #[pyo3(get)]
@@ -76,12 +108,18 @@ pub struct StepSeen {
     config_mismatch: bool,
     #[pyo3(get)]
     malformed: bool,
+    #[pyo3(get)]
+    health: Option<(&'static str, &'static str)>,
+    #[pyo3(get)]
+    free: Option<Py<PyTuple>>,
+    #[pyo3(get)]
+    turn: u64,
 }
 
 /// One shared circuit as this process sees it.
 #[pyclass(frozen, module = "switchgear._native")]
 pub struct Circuit {
-    engine: Mutex<SharedCircuit>,
+    desk: Mutex<Desk>,
     /// The keys of each script, in the order of [`Script::ALL`].
     keys: Vec<Vec<String>>,
     #[pyo3(get)]
@@ -89,6 +127,60 @@ pub struct Circuit {
     success_is_free: bool,
     /// Whether a plain read goes to the server that takes writes; else a script, which always does, reads for us.
     reads_primary: bool,
+}
+
+/// What one lock is for.
+struct Desk {
+    engine: SharedCircuit,
+    /// The admission that others may join, and who has.
+    flight: Option<(u64, Flight)>,
+    /// Counts the steps: two threads may get to see theirs in another order.
+    turn: u64,
+}
+
+/// A step, and what belongs to it, as it was while the lock was held.
+struct Taken {
+    step: Step,
+    ticket: Option<u64>,
+    flight: Option<Flight>,
+    asks: Vec<Asked>,
+    free: Option<(SharedPermit, Millis, Millis)>,
+    turn: u64,
+    /// Nothing of Python is dropped under the lock.
+    former: Option<(u64, Flight)>,
+}
+
+impl Desk {
+    fn begun(&mut self, begun: Begun, admits: bool) -> Taken {
+        let (step, ticket) = match begun {
+            Begun::Answered(step) => (step, None),
+            Begun::Wait(ticket) => (Step::default(), Some(ticket)),
+            Begun::Join(ticket) => {
+                let joined = self.flight.as_ref().filter(|(led, _)| *led == ticket).map(|(_, flight)| flight.clone());
+                return Taken { flight: joined, ..self.take(Step::default()) };
+            }
+        };
+        let mut taken = Taken { ticket, ..self.take(step) };
+        if let Some(ticket) = ticket.filter(|_| admits) {
+            let flight = Flight::new(ticket);
+            taken.flight = Some(flight.clone());
+            taken.former = self.flight.replace((ticket, flight));
+        }
+        taken
+    }
+
+    fn take(&mut self, step: Step) -> Taken {
+        self.turn += 1;
+        Taken {
+            step,
+            ticket: None,
+            flight: None,
+            asks: iter::from_fn(|| self.engine.next_ask()).collect(),
+            free: self.engine.free_until(),
+            turn: self.turn,
+            former: None,
+        }
+    }
 }
 
 #[pymethods]
@@ -99,146 +191,283 @@ impl Circuit {
         name: &Bound<'_, PyAny>,
         prefix: &Bound<'_, PyAny>,
         nonce: u64,
+        instance: &Bound<'_, PyString>,
         reads_primary: bool,
         config: &SharedConfig,
     ) -> PyResult<Self> {
         let name = checked(name, "name", name_from_utf16)?;
         let prefix = checked(prefix, "prefix", prefix_from_utf16)?;
-        let engine = SharedCircuit::new(&name, &prefix, nonce, config.config.clone(), config.options)
+        let instance = instance.to_string_lossy();
+        let engine = SharedCircuit::new(&name, &prefix, nonce, &instance, config.config.clone(), config.options)
             .map_err(|error| error.raise(py))?;
         Ok(Self {
             keys: Script::ALL.map(|script| engine.keys().of(script).to_vec()).to_vec(),
             routing_key: engine.keys().routing().to_owned(),
             success_is_free: engine.success_is_free(),
             reads_primary,
-            engine: Mutex::new(engine),
+            desk: Mutex::new(Desk { engine, flight: None, turn: 0 }),
         })
     }
 
-    fn admit(&self, py: Python<'_>, now: Moment) -> PyResult<Ask> {
-        let asked = locked(&self.engine).admit(now.0);
-        self.ask(py, &asked)
+    fn admit(&self, py: Python<'_>, node: &Node, host: Moment, store: Option<Moment>) -> PyResult<StepSeen> {
+        let at = times(host, store);
+        let taken = self.asked(node, true, |engine, node| engine.admit(node, at));
+        self.seen(py, taken)
     }
 
-    #[pyo3(signature = (now, grant, outcome))]
-    fn settle(&self, py: Python<'_>, now: Moment, grant: Option<&SharedGrant>, outcome: u32) -> PyResult<StepSeen> {
-        let outcome = outcome_of(outcome)?;
-        let settle = locked(&self.engine).settle(now.0, grant.map(|grant| grant.permit), outcome);
-        let step = match settle {
-            Settle::Done(settlement) => Step { answer: Some(Answer::Settled(settlement)), ..Step::default() },
-            Settle::Tell(ask) => Step { ask: Some(ask), ..Step::default() },
+    fn admit_unasked(&self, py: Python<'_>, host: Moment, store: Option<Moment>) -> PyResult<StepSeen> {
+        let at = times(host, store);
+        let taken = {
+            let mut desk = locked(&self.desk);
+            let step = desk.engine.admit_unasked(at);
+            desk.take(step)
         };
-        self.seen(py, step)
+        self.seen(py, taken)
     }
 
-    fn get_state(&self, py: Python<'_>, now: Moment) -> PyResult<StepSeen> {
-        let ask = locked(&self.engine).get_state(now.0);
-        self.seen(py, Step { ask: Some(ask), ..Step::default() })
+    #[pyo3(signature = (node, host, store, grant, outcome))]
+    fn settle(
+        &self,
+        py: Python<'_>,
+        node: &Node,
+        host: Moment,
+        store: Option<Moment>,
+        grant: Option<&SharedGrant>,
+        outcome: u32,
+    ) -> PyResult<StepSeen> {
+        let outcome: Outcome = outcome_of(outcome)?;
+        let (at, permit) = (times(host, store), grant.map(|grant| grant.permit));
+        let taken = self.asked(node, false, |engine, node| engine.settle(node, at, permit, outcome));
+        self.seen(py, taken)
     }
 
-    fn reset(&self, py: Python<'_>, now: Moment) -> PyResult<StepSeen> {
-        self.control(py, now.0, Control::Reset)
+    fn get_state(&self, py: Python<'_>, node: &Node, host: Moment, store: Option<Moment>) -> PyResult<StepSeen> {
+        let at = times(host, store);
+        let taken = self.asked(node, false, |engine, node| engine.get_state(node, at));
+        self.seen(py, taken)
     }
 
-    #[pyo3(signature = (now, for_ms = None))]
-    fn trip(&self, py: Python<'_>, now: Moment, for_ms: Option<&Bound<'_, PyAny>>) -> PyResult<StepSeen> {
+    fn reset(&self, py: Python<'_>, node: &Node, host: Moment, store: Option<Moment>) -> PyResult<StepSeen> {
+        self.control(py, node, times(host, store), Control::Reset)
+    }
+
+    #[pyo3(signature = (node, host, store, for_ms = None))]
+    fn trip(
+        &self,
+        py: Python<'_>,
+        node: &Node,
+        host: Moment,
+        store: Option<Moment>,
+        for_ms: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<StepSeen> {
         let for_ms = checked_for_ms(for_ms).map_err(|error| error.raise(py))?;
-        self.control(py, now.0, Control::Trip { for_ms })
+        self.control(py, node, times(host, store), Control::Trip { for_ms })
     }
 
-    fn force_open(&self, py: Python<'_>, now: Moment) -> PyResult<StepSeen> {
-        self.control(py, now.0, Control::ForceOpen)
+    fn force_open(&self, py: Python<'_>, node: &Node, host: Moment, store: Option<Moment>) -> PyResult<StepSeen> {
+        self.control(py, node, times(host, store), Control::ForceOpen)
     }
 
-    fn disable(&self, py: Python<'_>, now: Moment) -> PyResult<StepSeen> {
-        self.control(py, now.0, Control::Disable)
+    fn disable(&self, py: Python<'_>, node: &Node, host: Moment, store: Option<Moment>) -> PyResult<StepSeen> {
+        self.control(py, node, times(host, store), Control::Disable)
     }
 
-    fn on_reading(&self, py: Python<'_>, now: Moment, ticket: u64, fields: &Bound<'_, PyAny>) -> PyResult<StepSeen> {
-        let step = match read(fields) {
-            Some(texts) => {
-                let [a, b, c, d, e] = &texts;
+    fn on_reading(
+        &self,
+        py: Python<'_>,
+        node: &Node,
+        host: Moment,
+        store: Option<Moment>,
+        ticket: u64,
+        fields: &Bound<'_, PyAny>,
+    ) -> PyResult<StepSeen> {
+        let at = times(host, store);
+        let texts = read(fields);
+        let taken = self.told(node, |engine, node| match &texts {
+            Some([a, b, c, d, e]) => {
                 let fields = [a.as_deref(), b.as_deref(), c.as_deref(), d.as_deref(), e.as_deref()];
-                locked(&self.engine).on_reading(now.0, ticket, fields)
+                engine.on_reading(node, at, ticket, fields)
             }
-            None => locked(&self.engine).on_reply(now.0, ticket, MALFORMED),
-        };
-        self.seen(py, step)
+            None => engine.on_reply(node, at, ticket, MALFORMED),
+        });
+        self.seen(py, taken)
     }
 
-    fn on_reply(&self, py: Python<'_>, now: Moment, ticket: u64, reply: &Bound<'_, PyAny>) -> PyResult<StepSeen> {
+    fn on_reply(
+        &self,
+        py: Python<'_>,
+        node: &Node,
+        host: Moment,
+        store: Option<Moment>,
+        ticket: u64,
+        reply: &Bound<'_, PyAny>,
+    ) -> PyResult<StepSeen> {
+        let at = times(host, store);
         let integers = reply.cast::<PyList>().ok().and_then(|reply| reply.extract::<Vec<i64>>().ok());
-        let step = locked(&self.engine).on_reply(now.0, ticket, integers.as_deref().unwrap_or(MALFORMED));
-        self.seen(py, step)
+        let reply = integers.as_deref().unwrap_or(MALFORMED);
+        let taken = self.told(node, |engine, node| engine.on_reply(node, at, ticket, reply));
+        self.seen(py, taken)
     }
 
-    fn on_error(&self, py: Python<'_>, now: Moment, ticket: u64, error: &Bound<'_, PyString>) -> PyResult<StepSeen> {
+    fn on_error(
+        &self,
+        py: Python<'_>,
+        node: &Node,
+        host: Moment,
+        store: Option<Moment>,
+        ticket: u64,
+        error: &Bound<'_, PyString>,
+    ) -> PyResult<StepSeen> {
+        let at = times(host, store);
         let error = error.to_string_lossy();
-        let step = locked(&self.engine).on_error(now.0, ticket, &error);
-        self.seen(py, step)
+        let taken = self.told(node, |engine, node| engine.on_error(node, at, ticket, &error));
+        self.seen(py, taken)
     }
 
-    fn on_deadline(&self, py: Python<'_>, ticket: u64) -> PyResult<StepSeen> {
-        let step = locked(&self.engine).on_deadline(ticket);
-        self.seen(py, step)
+    fn on_deadline(
+        &self,
+        py: Python<'_>,
+        node: &Node,
+        host: Moment,
+        store: Option<Moment>,
+        ticket: u64,
+    ) -> PyResult<StepSeen> {
+        let at = times(host, store);
+        let taken = self.told(node, |engine, node| engine.on_deadline(node, at, ticket));
+        self.seen(py, taken)
+    }
+
+    fn on_gone(&self, py: Python<'_>, host: Moment, store: Option<Moment>, ticket: u64) -> PyResult<StepSeen> {
+        let at = times(host, store);
+        let taken = {
+            let mut desk = locked(&self.desk);
+            let step = desk.engine.on_gone(at, ticket);
+            desk.take(step)
+        };
+        self.seen(py, taken)
     }
 }
 
-/// A reply that no script of ours gives.
+/// A reply that no command of ours gets.
 const MALFORMED: &[i64] = &[];
 
+fn times(host: Moment, store: Option<Moment>) -> Times {
+    Times { host: host.0, store: store.map(|store| store.0) }
+}
+
 impl Circuit {
-    fn control(&self, py: Python<'_>, now: Millis, control: Control) -> PyResult<StepSeen> {
-        let asked: Result<Asked, ConfigError> = locked(&self.engine).control(now, control);
-        let ask = asked.map_err(|error| error.raise(py))?;
-        self.seen(py, Step { ask: Some(ask), ..Step::default() })
+    fn asked(
+        &self,
+        node: &Node,
+        admits: bool,
+        ask: impl FnOnce(&mut SharedCircuit, &mut switchgear_core::shared::Node) -> Begun,
+    ) -> Taken {
+        let mut desk = locked(&self.desk);
+        let begun = ask(&mut desk.engine, &mut locked(&node.inner));
+        desk.begun(begun, admits)
+    }
+
+    fn told(
+        &self,
+        node: &Node,
+        tell: impl FnOnce(&mut SharedCircuit, &mut switchgear_core::shared::Node) -> Step,
+    ) -> Taken {
+        let mut desk = locked(&self.desk);
+        let step = tell(&mut desk.engine, &mut locked(&node.inner));
+        desk.take(step)
+    }
+
+    fn control(&self, py: Python<'_>, node: &Node, at: Times, control: Control) -> PyResult<StepSeen> {
+        let taken = {
+            let mut desk = locked(&self.desk);
+            let begun = desk.engine.control(&mut locked(&node.inner), at, control);
+            begun.map(|begun| desk.begun(begun, false))
+        };
+        self.seen(py, taken.map_err(|error| error.raise(py))?)
     }
 
     /// A command as the client takes it.
-    fn ask(&self, py: Python<'_>, asked: &Asked) -> PyResult<Ask> {
-        let Asked { ticket, script, by_text, delay_ms, args } = asked;
-        let reads = *script == Script::Admit;
-        let keys = &self.keys[*script as usize];
-        let command = if reads && self.reads_primary {
-            PyList::new(py, ["HMGET", &self.routing_key].into_iter().chain(ADMISSION_FIELDS))?
-        } else {
-            let shipped = &SCRIPTS[*script as usize];
-            let head = if *by_text { ["EVAL", shipped.text] } else { ["EVALSHA", shipped.sha1] };
-            let count = keys.len().to_string();
-            let words: Vec<&str> = head
-                .into_iter()
-                .chain([count.as_str()])
-                .chain(keys.iter().map(String::as_str))
-                .chain(args.iter().map(String::as_str))
-                .collect();
-            PyList::new(py, words)?
+    fn ask(&self, py: Python<'_>, asked: &Asked) -> PyResult<Py<Ask>> {
+        let Asked { ticket, command, by_text, delay_ms, args } = asked;
+        let key = self.routing_key.as_str();
+        let words = match *command {
+            Command::Time => PyList::new(py, ["TIME"])?,
+            Command::TryWrite => PyList::new(py, ["HDEL", key, ""])?,
+            Command::Run(Script::Admit) if self.reads_primary => {
+                PyList::new(py, ["HMGET", key].into_iter().chain(ADMISSION_FIELDS))?
+            }
+            Command::Run(script) => {
+                let shipped = &SCRIPTS[script as usize];
+                let keys = &self.keys[script as usize];
+                let head = if *by_text { ["EVAL", shipped.text] } else { ["EVALSHA", shipped.sha1] };
+                let count = keys.len().to_string();
+                let words: Vec<&str> = head
+                    .into_iter()
+                    .chain([count.as_str()])
+                    .chain(keys.iter().map(String::as_str))
+                    .chain(args.iter().map(String::as_str))
+                    .collect();
+                PyList::new(py, words)?
+            }
         };
-        Ok(Ask { ticket: *ticket, delay_ms: *delay_ms, reads, command: command.unbind() })
+        Py::new(
+            py,
+            Ask {
+                ticket: *ticket,
+                delay_ms: *delay_ms,
+                reads: *command == Command::Run(Script::Admit),
+                frees: *command == Command::Run(Script::Release),
+                command: words.unbind(),
+            },
+        )
     }
 
-    fn seen(&self, py: Python<'_>, step: Step) -> PyResult<StepSeen> {
-        let Step { answer, ask, transition, counted, config_mismatch, malformed } = step;
+    fn seen(&self, py: Python<'_>, taken: Taken) -> PyResult<StepSeen> {
+        let Taken { step, ticket, flight, asks, free, turn, former } = taken;
+        drop(former);
+        let Step { answer, others, transition, counted, config_mismatch, malformed, health } = step;
+        let asks: Vec<Py<Ask>> = asks.iter().map(|ask| self.ask(py, ask)).collect::<PyResult<_>>()?;
+        let free = free
+            .map(|(permit, from, until)| {
+                (self.grant(py, permit)?, from.get(), until.get(), turn).into_pyobject(py).map(Bound::unbind)
+            })
+            .transpose()?;
         Ok(StepSeen {
             answer: answer.map(|answer| self.answer(py, answer)).transpose()?,
-            ask: ask.map(|ask| Py::new(py, self.ask(py, &ask)?)).transpose()?,
+            ticket,
+            flight: flight.map(|flight| Py::new(py, flight)).transpose()?,
+            others: match others {
+                Others::Share => "share",
+                Others::AskAgain => "ask-again",
+                Others::GoOn => "go-on",
+            },
+            asks: PyTuple::new(py, asks)?.unbind(),
             transition: transition.map(|t: Transition| Py::new(py, TransitionSeen::from(t))).transpose()?,
             counted,
             config_mismatch,
             malformed,
+            health: health.map(|health| match health {
+                Health::Degraded(whose) => ("degraded", word(whose)),
+                Health::Restored(whose) => ("restored", word(whose)),
+            }),
+            free,
+            turn,
         })
+    }
+
+    fn grant(&self, py: Python<'_>, permit: SharedPermit) -> PyResult<Py<SharedGrant>> {
+        let is_free = match permit.kind {
+            PermitKind::Closed | PermitKind::LocalClosed => self.success_is_free,
+            PermitKind::Probe | PermitKind::LocalProbe => false,
+            PermitKind::Bypass | PermitKind::Unasked => true,
+        };
+        Py::new(py, SharedGrant { permit, is_free })
     }
 
     fn answer(&self, py: Python<'_>, answer: Answer) -> PyResult<Py<PyAny>> {
         let word = |word: &str| Ok(PyString::intern(py, word).into_any().unbind());
         match answer {
-            Answer::Granted(permit) => {
-                let is_free = match permit.kind {
-                    PermitKind::Closed => self.success_is_free,
-                    PermitKind::Probe => false,
-                    PermitKind::Bypass | PermitKind::Unasked => true,
-                };
-                Ok(Py::new(py, SharedGrant { permit, is_free })?.into_any())
-            }
+            Answer::Granted(permit) => Ok(self.grant(py, permit)?.into_any()),
             Answer::Refused { state, retry_after } => Ok(Py::new(py, Denial::new(state, retry_after))?.into_any()),
             Answer::Unavailable => word("unavailable"),
             Answer::Settled(Settlement::Applied) => word("applied"),
@@ -249,6 +478,13 @@ impl Circuit {
                 Ok(seen.into_pyobject(py)?.into_any().unbind())
             }
         }
+    }
+}
+
+const fn word(whose: Whose) -> &'static str {
+    match whose {
+        Whose::Node => "node",
+        Whose::Circuit => "circuit",
     }
 }
 

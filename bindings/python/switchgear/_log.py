@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Hashable, MutableMapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
 _logger = logging.getLogger("switchgear")
 
@@ -25,3 +25,9 @@ def warn_once(told: MutableMapping[Any, object], key: Hashable, message: str) ->
     # A logging set-up that raises is no reason to fail the call.
     with suppress(Exception):
         _logger.warning("%s (reported once)", message)
+
+
+def tell_operator(level: Literal["warning", "info"], message: str) -> None:
+    """Logs one line. Raises nothing: its caller has a call to end."""
+    with suppress(Exception):
+        (_logger.warning if level == "warning" else _logger.info)("%s", message)

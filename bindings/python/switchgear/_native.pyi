@@ -14,6 +14,7 @@ from switchgear._local import LocalCircuit
 from switchgear._types import Settled
 
 _T = TypeVar("_T")
+_L = TypeVar("_L")
 
 __all__ = [
     "FAILURE",
@@ -24,10 +25,12 @@ __all__ = [
     "Config",
     "Denial",
     "Done",
+    "Flight",
     "Grant",
     "Loudness",
     "Machine",
     "Members",
+    "Node",
     "Permit",
     "Queue",
     "Scope",
@@ -270,8 +273,7 @@ class SharedConfig:
     """A checked configuration of a shared circuit."""
 
     def __new__(cls, layers: Sequence[Mapping[str, object]]) -> SharedConfig:
-        """From layers of options in snake_case, `on_store_failure` and `idle_ttl_ms` among them. Raises
-        `ConfigError`."""
+        """From layers of options in snake_case, those of a shared circuit among them. Raises `ConfigError`."""
 
 @final
 class SharedGrant:
@@ -282,6 +284,15 @@ class SharedGrant:
     @property
     def is_free(self) -> bool:
         """Its success need not be settled."""
+
+@final
+class Node:
+    """One server of the store as this process knows it: its time, and whether it is worth asking. All circuits that
+    live there share it; one of a process that was forked is made anew."""
+
+    def __new__(cls) -> Node: ...
+    def replaced(self) -> bool:
+        """Another server has taken over what this one had. Whether listeners are to hear that it is no trouble any more."""
 
 @final
 class Ask:
@@ -296,7 +307,24 @@ class Ask:
     def reads(self) -> bool:
         """Its reply goes to `on_reading`, not to `on_reply`."""
     @property
+    def frees(self) -> bool:
+        """It gives a slot back: worth trying for longer than anybody waits."""
+    @property
     def command(self) -> list[str]: ...
+
+@final
+class Flight:
+    """An admission that is under way, which others join. It lands once."""
+
+    @property
+    def ticket(self) -> int: ...
+    @property
+    def age_seconds(self) -> float:
+        """How long ago it began."""
+    def join(self, waiter: Callable[[_L], object]) -> _L | None:
+        """What came of it, or `None`: then `land` will give the waiter out."""
+    def land(self, landed: _L) -> list[Callable[[_L], object]]:
+        """It has landed: who is to be told. Nobody if it had landed before."""
 
 @final
 class Step:
@@ -308,8 +336,18 @@ class Step:
     ) -> SharedGrant | Denial | Literal["unavailable", "applied", "stale", "controlled"] | _Snapshot | None:
         """The answer to what was asked; comes at most once per ticket."""
     @property
-    def ask(self) -> Ask | None:
-        """What to send next. Where the answer is there already nobody waits for what comes of it."""
+    def ticket(self) -> int | None:
+        """What the answer will come with, where it is not there yet and is asked for by this very call."""
+    @property
+    def flight(self) -> Flight | None:
+        """Of an admission: the flight that it leads, with a ticket, or that it has to join, without."""
+    @property
+    def others(self) -> Literal["share", "ask-again", "go-on"]:
+        """What the answer of an admission is to those who joined it: theirs as well; none, and they ask again; none,
+        and each gets its own of `admit_unasked`."""
+    @property
+    def asks(self) -> tuple[Ask, ...]:
+        """What to send next, be it of another ticket. Where the answer is there already nobody waits for it."""
     @property
     def transition(self) -> Transition | None: ...
     @property
@@ -320,30 +358,49 @@ class Step:
     @property
     def malformed(self) -> bool:
         """The reply was none that a script of ours gives: the same as an error."""
+    @property
+    def health(self) -> tuple[Literal["degraded", "restored"], Literal["node", "circuit"]] | None:
+        """Whether the store is asked any more, if that has changed, and whom it is about."""
+    @property
+    def free(self) -> tuple[SharedGrant, int, int, int] | None:
+        """With this grant every call is admitted without being asked for, from when until when on the host's clock;
+        last the `turn`. Holds until the next step."""
+    @property
+    def turn(self) -> int:
+        """The number of the step: of two the later one knows more."""
 
 @final
 class Circuit:
-    """The engine of one shared circuit as this process sees it. Every `now` is checked and may raise
-    `InvalidTimeError`."""
+    """The engine of one shared circuit as this process sees it.
 
-    def __new__(cls, name: str, prefix: str, nonce: int, reads_primary: bool, config: SharedConfig) -> Circuit:
+    `host` is the host's monotonic time, `store` that of the store where the user says what it is: both in milliseconds,
+    both checked, and what is no time raises `InvalidTimeError`.
+    """
+
+    def __new__(
+        cls, name: str, prefix: str, nonce: int, instance: str, reads_primary: bool, config: SharedConfig
+    ) -> Circuit:
         """Asks nothing of the store. `nonce`: 64 random bits, drawn anew for each circuit object and after fork.
         `reads_primary`: whether a plain read goes to the server that takes writes. Raises `InvalidNameError`."""
     @property
     def routing_key(self) -> str: ...
-    def admit(self, now: int) -> Ask: ...
-    def settle(self, now: int, grant: SharedGrant | None, outcome: int) -> Step: ...
-    def get_state(self, now: int) -> Step: ...
-    def reset(self, now: int) -> Step: ...
-    def trip(self, now: int, for_ms: object = None) -> Step: ...
-    def force_open(self, now: int) -> Step: ...
-    def disable(self, now: int) -> Step: ...
-    def on_reading(self, now: int, ticket: int, fields: object) -> Step:
+    def admit(self, node: Node, host: int, store: int | None) -> Step: ...
+    def admit_unasked(self, host: int, store: int | None) -> Step:
+        """Decides without the store, as while it is away."""
+    def settle(self, node: Node, host: int, store: int | None, grant: SharedGrant | None, outcome: int) -> Step: ...
+    def get_state(self, node: Node, host: int, store: int | None) -> Step: ...
+    def reset(self, node: Node, host: int, store: int | None) -> Step: ...
+    def trip(self, node: Node, host: int, store: int | None, for_ms: object = None) -> Step: ...
+    def force_open(self, node: Node, host: int, store: int | None) -> Step: ...
+    def disable(self, node: Node, host: int, store: int | None) -> Step: ...
+    def on_reading(self, node: Node, host: int, store: int | None, ticket: int, fields: object) -> Step:
         """Takes the values that were read: a sequence of five, each bytes, text or none."""
-    def on_reply(self, now: int, ticket: int, reply: object) -> Step:
+    def on_reply(self, node: Node, host: int, store: int | None, ticket: int, reply: object) -> Step:
         """Takes a reply: a sequence of integers; anything else is malformed."""
-    def on_error(self, now: int, ticket: int, error: str) -> Step: ...
-    def on_deadline(self, ticket: int) -> Step: ...
+    def on_error(self, node: Node, host: int, store: int | None, ticket: int, error: str) -> Step: ...
+    def on_deadline(self, node: Node, host: int, store: int | None, ticket: int) -> Step: ...
+    def on_gone(self, host: int, store: int | None, ticket: int) -> Step:
+        """Takes that whoever waited for it was interrupted or cancelled, which says nothing of the store."""
 
 def check_name(name: object) -> None:
     """Raises `InvalidNameError` unless it can name a circuit."""

@@ -157,7 +157,7 @@ def test_a_store_that_fails_within_a_call_of_the_circuit_is_no_failure_of_the_de
     circuit = name()
     outer = CircuitBreaker(circuit, failure_threshold=1)
     store = RedisStore(Answering(ConnectionError("no route")), timeout_ms=PATIENT)
-    inner = DistributedCircuitBreaker(circuit, store)
+    inner = DistributedCircuitBreaker(circuit, store, on_store_failure="fail-closed")
     with pytest.raises(StoreUnavailableError):
         outer.execute(lambda: inner.execute(succeed))
     assert outer.get_state() == "closed"

@@ -167,7 +167,7 @@ OPTIONS: list[tuple[dict[str, Any], str, str]] = [
     ({"timeout_ms": float("nan")}, "timeout_ms", "got `NaN`"),
     ({"timeout_ms": True}, "timeout_ms", "got `True`"),
     ({"timeout_ms": 2**31}, "timeout_ms", "got `2147483648`"),
-    ({"clock": "server"}, "clock", "`clock` must be 'system' or callable, got `'server'`"),
+    ({"clock": "wall"}, "clock", "`clock` must be 'server', 'system' or callable, got `'wall'`"),
     ({"clock": 5}, "clock", "got `5`"),
     ({"instance": ""}, "instance", "`instance` must be a text that is not empty, got `''`"),
     ({"instance": 7}, "instance", "got `7`"),
@@ -212,9 +212,14 @@ def test_prefixes_and_clocks_are_checked(make: Callable[..., Any]) -> None:
 def test_what_is_left_out_and_none_are_the_same_and_listeners_are_checked(make: Callable[..., Any]) -> None:
     made = make(prefix=None, timeout_ms=None, clock=None, instance=None)
     assert make(clock="system").link.timeout_ms == made.link.timeout_ms == 100
+    # What is left out is the server's time, which is not known before it is asked.
+    assert made.link.times()[1] is make(clock="server").link.times()[1] is None
+    assert make(clock="system").link.times()[1] is not None
     assert made.link.prefix == "cb:"
-    with pytest.raises(TypeError, match="no event is called 'degraded'; there are store_error, config_mismatch"):
-        made.on("degraded", print)
+    with pytest.raises(
+        TypeError, match="no event is called 'trouble'; there are store_error, config_mismatch, degraded, restored"
+    ):
+        made.on("trouble", print)
     with pytest.raises(TypeError, match="must be callable"):
         made.on("store_error", 5)
     stop = made.on("store_error", print)

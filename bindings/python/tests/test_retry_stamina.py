@@ -224,7 +224,7 @@ def test_a_retry_goes_on_while_the_store_is_away(redis_server: Server) -> None:
     dependency = Dependency(ManualClock(START), failures=0)
     with away.client:
         breaker = switchgear.redis.DistributedCircuitBreaker(
-            name(), switchgear.redis.RedisStore(away, timeout_ms=PATIENT_MS)
+            name(), switchgear.redis.RedisStore(away, timeout_ms=PATIENT_MS), on_store_failure="fail-closed"
         )
 
         @stamina.retry(on=as_told)

@@ -246,7 +246,7 @@ def test_a_retry_waits_as_after_any_error_while_the_store_is_away(redis_server: 
     away = Away(2, redis_server.port)
     with away.client:
         breaker = switchgear.redis.DistributedCircuitBreaker(
-            name(), switchgear.redis.RedisStore(away, timeout_ms=PATIENT_MS)
+            name(), switchgear.redis.RedisStore(away, timeout_ms=PATIENT_MS), on_store_failure="fail-closed"
         )
         sleep = Sleep(ManualClock(START))
         retrying = Retrying(

@@ -73,7 +73,11 @@ def test_nothing_is_sent_before_a_circuit_is_asked_and_then_no_more_than_is_prom
         assert len(tapped.took(lambda: breaker.execute(ok))) == 1
         assert len(tapped.took(lambda: failed(breaker))) == 2
         assert len(tapped.took(lambda: failed(breaker))) == 2
-        assert len(tapped.took(lambda: refused(breaker))) == 1
+        # What its own failure has told it need not be asked.
+        assert tapped.took(lambda: refused(breaker)) == []
+        clock.now += 999
+        assert tapped.took(lambda: refused(breaker)) == []
+        clock.now -= 999
         clock.now += 1000
         breaker.acquire().record_success()
         breaker.trip()
@@ -160,7 +164,9 @@ def test_scenario_51_every_key_has_a_ttl_which_a_refusal_does_not_extend(client:
     def lives() -> dict[str, int]:
         return {str(key): client.pttl(key) for key in client.keys(f"{{cb:{circuit}}}*")}
 
-    breaker.execute(ok)
+    if trip_on != "consecutive":
+        # There it would end the row of failures whenever it arrives, for nobody waits for it.
+        breaker.execute(ok)
     for _ in range(3):
         failed(breaker)
         assert lives()
@@ -670,7 +676,8 @@ def test_an_option_that_is_not_valid_is_told_before_anything_is_sent(policy: dic
 
 def test_fail_closed_refuses_and_fail_open_lets_through_what_cannot_be_asked() -> None:
     gone = Answering(ConnectionError("gone"))
-    closed = DistributedCircuitBreaker("b", RedisStore(gone, timeout_ms=PATIENT))
+    store = RedisStore(gone, timeout_ms=PATIENT)
+    closed = DistributedCircuitBreaker("b", store, on_store_failure="fail-closed")
     told: list[str] = []
     closed.on("refused", lambda e: told.append(type(e.error).__name__))
     with pytest.raises(StoreUnavailableError) as caught:

@@ -40,7 +40,9 @@ def client(cluster: Cluster) -> Iterator[redis.RedisCluster]:
 
 def breaker_through(client: Any, circuit: str, clock: ManualClock, **options: Any) -> DistributedCircuitBreaker:
     store = RedisStore(client, clock=clock, **{"timeout_ms": PATIENT, **options})
-    return DistributedCircuitBreaker(circuit, store, failure_threshold=3, open_duration_ms=1000)
+    return DistributedCircuitBreaker(
+        circuit, store, failure_threshold=3, open_duration_ms=1000, on_store_failure="fail-closed"
+    )
 
 
 def key_of(circuit: str) -> str:
@@ -194,7 +196,7 @@ def test_asyncio_follows_slots_and_hangs_as_little(cluster: Cluster) -> None:
             assert await breaker.record_failure() == "applied"
             assert await breaker.get_state() == "open"
             owner = owner_of(cluster, key_of(breaker.name))
-            hasty = AsyncBreaker(breaker.name, AsyncStore(client, timeout_ms=60))
+            hasty = AsyncBreaker(breaker.name, AsyncStore(client, timeout_ms=60), on_store_failure="fail-closed")
             owner.pause()
             try:
                 for _ in range(3):

@@ -159,3 +159,27 @@ def test_a_block_that_forks_is_settled_once(client: redis.Redis) -> None:
     permit.record_success()
     # The same probe, told twice.
     assert breaker.get_snapshot().half_open_successes == 1
+
+
+def test_a_child_knows_nothing_of_what_its_parent_knew_of_the_store(client: redis.Redis) -> None:
+    away = [True]
+
+    def failing(args: list[str], through: Any) -> Any:
+        if away:
+            raise ConnectionError("gone")
+        return through(args)
+
+    tapped = Tapped(client, failing)
+    store = RedisStore(tapped, timeout_ms=PATIENT)
+    breaker = DistributedCircuitBreaker(name(), store, closed_cache_ms=600_000)
+    for _ in range(3):
+        breaker.execute(lambda: "ok")
+    # From here on the parent does not ask, but the child does: the server's time first, and the circuit.
+    away.clear()
+    tapped.sent.clear()
+
+    def run() -> int:
+        breaker.execute(lambda: "ok")
+        return [args[0] for args in tapped.sent if args[0] != "EVAL"] == ["TIME", "EVALSHA"]
+
+    assert Child(run).result() == 1

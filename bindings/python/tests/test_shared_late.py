@@ -6,6 +6,8 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ import redis
 from support.clock import ManualClock
 from support.servers import Server, wait_until
 from support.stores import PATIENT, Tapped, heard, name, reason, set_deadline, texts
+from switchgear import StoreUnavailableError
 from switchgear.redis import DistributedCircuitBreaker, RedisStore
 from switchgear.redis._carry import Carriers
 
@@ -36,6 +39,10 @@ def half_open(client: redis.Redis, clock: ManualClock) -> DistributedCircuitBrea
     return breaker
 
 
+def key_of(command: list[str]) -> str:
+    return command[1] if command[0] == "HMGET" else command[3]
+
+
 def is_grant(reply: Any) -> bool:
     return isinstance(reply, list) and reply[0] == 2
 
@@ -54,7 +61,7 @@ def test_a_slot_that_was_granted_after_the_deadline_is_given_back(client: redis.
 
     store = RedisStore(Tapped(client, slow), clock=clock, timeout_ms=2000)
     events = heard(store)
-    hasty = DistributedCircuitBreaker(breaker.name, store, open_duration_ms=1000)
+    hasty = DistributedCircuitBreaker(breaker.name, store, open_duration_ms=1000, on_store_failure="fail-closed")
     assert reason(lambda: hasty.execute(ok)) == "no answer within 2000 ms"
     granted.wait()
     assert breaker.get_snapshot().half_open_in_flight == 1
@@ -74,7 +81,7 @@ def test_a_slot_whose_grant_was_lost_with_the_connection_is_given_back(client: r
         return reply
 
     store = RedisStore(Tapped(client, losing), clock=clock, timeout_ms=PATIENT)
-    unlucky = DistributedCircuitBreaker(breaker.name, store, open_duration_ms=1000)
+    unlucky = DistributedCircuitBreaker(breaker.name, store, open_duration_ms=1000, on_store_failure="fail-closed")
     assert reason(lambda: unlucky.execute(ok)) == "the connection is closed"
     wait_until(lambda: breaker.get_snapshot().half_open_in_flight == 0)
 
@@ -151,11 +158,13 @@ def test_an_outcome_that_was_told_too_late_for_its_caller_counts_and_is_remember
 
     store = RedisStore(Tapped(client, slow), timeout_ms=2000)
     patient = RedisStore(client, timeout_ms=PATIENT)
-    breaker = DistributedCircuitBreaker(name(), store, failure_threshold=1)
+    breaker = DistributedCircuitBreaker(name(), store, failure_threshold=1, on_store_failure="fail-closed")
     # Its scripts are known from here on.
     DistributedCircuitBreaker(name(), patient, failure_threshold=1).record_failure()
     changes: list[str] = []
     breaker.on("state_change", lambda change: changes.append(change.to_state))
+    # And so is the time of the server.
+    breaker.get_state()
     holding.set()
     assert breaker.record_failure(OSError("late")) == "stale"
     holding.clear()
@@ -180,7 +189,7 @@ def test_the_deadline_is_one_for_the_whole_admission_however_many_commands_it_ta
         return through(args)
 
     store = RedisStore(Tapped(client, second_held), clock=clock, timeout_ms=2000)
-    hasty = DistributedCircuitBreaker(breaker.name, store, open_duration_ms=1000)
+    hasty = DistributedCircuitBreaker(breaker.name, store, open_duration_ms=1000, on_store_failure="fail-closed")
     assert reason(lambda: hasty.execute(ok)) == "no answer within 2000 ms"
     held.set()
     wait_until(lambda: breaker.get_snapshot().half_open_in_flight == 0)
@@ -189,9 +198,10 @@ def test_the_deadline_is_one_for_the_whole_admission_however_many_commands_it_ta
 def test_what_has_not_begun_by_the_deadline_is_never_sent(client: redis.Redis) -> None:
     held = threading.Event()
     tapped = Tapped(client, lambda args, through: held.wait())
-    store = RedisStore(tapped, timeout_ms=200)
-    breaker = DistributedCircuitBreaker(name(), store)
-    callers = [threading.Thread(target=lambda: reason(lambda: breaker.execute(ok))) for _ in range(20)]
+    store = RedisStore(tapped, timeout_ms=200, clock=ManualClock())
+    # Each of a circuit of its own: those of one share a question.
+    breakers = [DistributedCircuitBreaker(name(), store, on_store_failure="fail-closed") for _ in range(20)]
+    callers = [threading.Thread(target=reason, args=(partial(breaker.execute, ok),)) for breaker in breakers]
     for caller in callers:
         caller.start()
     for caller in callers:
@@ -200,8 +210,12 @@ def test_what_has_not_begun_by_the_deadline_is_never_sent(client: redis.Redis) -
     assert 0 < begun < 20
     held.set()
     tapped._tap = None
-    set_deadline(store, PATIENT)
-    assert DistributedCircuitBreaker(breaker.name, RedisStore(client, timeout_ms=PATIENT)).can_execute()
-    assert breaker.execute(ok) == "ok"
-    # Only what this call sent came since.
-    assert len(tapped.sent) == begun + 1
+    patient = RedisStore(client, timeout_ms=PATIENT)
+    assert DistributedCircuitBreaker(breakers[0].name, patient).get_state() == "closed"
+    # Asked whatever has become of those before, unlike an admission.
+    while True:
+        with suppress(StoreUnavailableError):
+            assert breakers[0].get_state() == "closed"
+            break
+    # Only what this one sent came since: the threads are free again, and would have sent the rest before it.
+    assert all(key_of(args) == f"{{cb:{breakers[0].name}}}" for args in tapped.sent[begun:])

@@ -24,14 +24,15 @@ function runOne(vector, machine) {
   return vector.steps.flatMap((step, index) => {
     const place = `steps[${index}] (${step.do} at ${step.at})`;
     try {
-      return runStep(step, machine, kept).map((difference) => `${place}: ${difference}`);
+      return runStep(step, machine, kept).differences.map((difference) => `${place}: ${difference}`);
     } catch (error) {
       return [`${place}: ${error.message}`];
     }
   });
 }
 
-function runStep(step, machine, kept) {
+/** Does a step, with the permits `kept` by label: what the machine answered, and in what that differs from what was expected. */
+export function runStep(step, machine, kept) {
   const permit = step.permit === undefined ? null : kept.get(step.permit);
   if (permit === undefined) throw new Error(`permit: the admission of "${step.permit}" was refused, there is none`);
   const got = { allowed: null, retryAfterMs: null, status: null };
@@ -46,7 +47,8 @@ function runStep(step, machine, kept) {
     machine.control(step.at, step.do, step.forMs);
   }
   Object.assign(got, machine.snapshot(step.at));
-  return Object.entries(step.expect ?? {})
+  const differences = Object.entries(step.expect ?? {})
     .filter(([field, expected]) => got[field] !== expected)
     .map(([field, expected]) => `${field}: got ${JSON.stringify(got[field])}, expected ${JSON.stringify(expected)}`);
+  return { got, differences };
 }

@@ -49,8 +49,9 @@ class DistributedCircuitBreaker(Uncopied):
     """Guards the calls to one dependency, together with every process that has a breaker of this name on its store.
 
     They trip together, and in a half-open circuit no more than `half_open_max_calls` probes run in the whole fleet. An
-    admission takes one round trip (two around a half-open period), a success under `rolling` none, a failure and the
-    outcome of a probe one. Each waits at most the store's `timeout_ms`.
+    admission takes one round trip (two around a half-open period), which concurrent ones share, and none while
+    `open_cache_ms` or `closed_cache_ms` allow it; a failure and the outcome of a probe take one. A success of a closed
+    circuit is not waited for. Each waits at most the store's `timeout_ms`.
 
     A caller who is cancelled waits for nothing: that his slot is free is told in a task of its own. `await
     store.close()` at the end of the program lets such tasks finish.
@@ -317,7 +318,7 @@ class DistributedCircuitBreaker(Uncopied):
         """Asks for one call by hand: whether it may go ahead. In a half-open circuit it takes a slot.
 
         Follow with `record_success`, `record_failure` or `release`; `acquire` is safer, for its permit knows which
-        call it belongs to. While the store does not answer: `False` under `fail-closed`, `True` under `fail-open`.
+        call it belongs to. While the store cannot be asked this process decides, see `on_store_failure`.
 
         Raises:
             InvalidTimeError: The clock fails.
@@ -356,8 +357,10 @@ class DistributedCircuitBreaker(Uncopied):
     async def get_state(self) -> State:
         """The state as callers see it: forced open reads `open`, disabled reads `closed`. Changes nothing.
 
+        Under `on_store_failure="local"` it is what this process knows, where the store does not answer.
+
         Raises:
-            StoreUnavailableError: The store did not answer.
+            StoreUnavailableError: The store did not answer, under `fail-closed` and `fail-open`.
             InvalidTimeError: The clock fails.
         """
         return (await self._circuit.snapshot()).state
@@ -365,8 +368,10 @@ class DistributedCircuitBreaker(Uncopied):
     async def get_snapshot(self) -> Snapshot:
         """Everything the store knows of the circuit. Changes nothing.
 
+        Under `on_store_failure="local"` it is what this process knows, where the store does not answer.
+
         Raises:
-            StoreUnavailableError: The store did not answer.
+            StoreUnavailableError: The store did not answer, under `fail-closed` and `fail-open`.
             InvalidTimeError: The clock fails.
         """
         return await self._circuit.snapshot()

@@ -24,9 +24,12 @@ class RedisStore(Store[AsyncLine]):
         timeout_ms: Milliseconds that one admission, outcome or question may wait for the store, all retries included,
             however the client is configured; by default 100. It says nothing about how long the guarded function may
             take.
-        clock: Where the time comes from, in whole milliseconds since 1970: `"system"`, the wall clock, which is the
-            default, or a function, which is read once by the constructor.
-        instance: Who we are in the state changes we make; by default the name of the host.
+        clock: What time the circuits run by, in whole milliseconds since 1970. `"server"`, the default: that of each
+            server, which is asked by `TIME` ahead of the first command and again by a later call after 30 s, so that
+            hosts whose clocks differ agree. `"system"`: this host's wall clock as it is, which must then agree with
+            that of every other instance. Or a function, which is read once by the constructor.
+        instance: Who we are in the state changes we make, and in a `quorum`; by default the name of the host. Instances
+            that share a host, or its name, are to be given names of their own.
 
     Raises:
         TypeError: The client is of the wrong kind; the message names the right one.
@@ -72,10 +75,10 @@ class RedisStore(Store[AsyncLine]):
     ) -> None:
         known = recognise(client, is_async=True)
         options = read_options(prefix, timeout_ms, clock, instance)
-        super().__init__(options.link(AsyncLine(known, options.timeout_ms), reads_primary=known.reads_primary))
+        super().__init__(options.link(AsyncLine(known, options.timeout_ms), known))
 
     async def close(self) -> None:
-        """Waits, for some seconds at most, for what is still to be told of calls that were cancelled.
+        """Waits, for some seconds at most, for what is still to be told that nobody waits for.
 
         The client stays open.
         """

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Coroutine, Generator
+from contextlib import suppress
 from typing import Any
 
 from switchgear._error import StoreError
-from switchgear._native import Ask
-from switchgear.redis._blocking import encoded
+from switchgear._native import Ask, Flight
+from switchgear.redis._blocking import encoded, names_no_key
 from switchgear.redis._carry import PATIENCE_SECONDS
 from switchgear.redis._clients import Client, Kind
-from switchgear.redis._talk import Answer, Talk
+from switchgear.redis._talk import Answer, Landed, Talk
 
 
 class AsyncLine:
@@ -33,39 +34,76 @@ class AsyncLine:
     async def converse(
         self,
         talk: Talk,
-        ask: Ask,
+        due: float | None = None,
         *,
         ahead: Collection[asyncio.Task[Any]] = (),
         insists: bool = False,
-        hurries: bool = True,
+        patient: bool = False,
     ) -> Answer:
         """Has a conversation, and waits for the answer, at most until the deadline.
 
         Args:
             talk: The conversation.
-            ask: What it begins with.
+            due: When it is over, on the clock of the event loop; by default what the store may take from now on.
             ahead: What is to be done first.
             insists: Whether to go on when it is cancelled, once.
-            hurries: Whether somebody waits for it. Else it may take some seconds.
+            patient: Whether to try for some seconds, whatever its deadline: nobody waits for the answer.
         """
-        due = asyncio.get_running_loop().time() + (self._seconds if hurries else self._patience_seconds)
+        self.post_rest(talk)
+        if talk.is_open:
+            await self._carry_on(talk, self.due() if due is None else due, ahead, insists=insists, patient=patient)
+        return talk.given()
+
+    async def _carry_on(
+        self, talk: Talk, due: float, ahead: Collection[asyncio.Task[Any]], *, insists: bool, patient: bool
+    ) -> None:
+        """Has a conversation, until there is an answer."""
         if ahead:
             try:
                 await _wait(ahead, due)
             except BaseException:
-                talk.hush()
-                talk.lost()
+                talk.gone()
                 raise
-        following: Ask | None = ask
-        while talk.answer is None and following is not None:
-            following = await self._exchange(talk, following, due, insists=insists)
-        self.post_rest(talk, following)
-        return StoreError("no answer") if talk.answer is None else talk.answer
+        while talk.is_open and (ask := talk.take()) is not None:
+            await self._exchange(talk, ask, due, insists=insists, patient=patient)
+            self.post_rest(talk)
 
-    def post_rest(self, talk: Talk, ask: Ask | None) -> None:
-        """Sends what nobody waits for."""
-        if ask is not None:
-            self.post(self._see_to(talk.aftermath(ask), ask))
+    def due(self) -> float:
+        """When what begins now is over, on the clock of the event loop."""
+        return asyncio.get_running_loop().time() + self._seconds
+
+    async def join(self, flight: Flight, due: float) -> Landed | None:
+        """Waits for somebody else's admission, at most until the deadline."""
+        loop = asyncio.get_running_loop()
+        waiting: asyncio.Future[Landed] = loop.create_future()
+
+        def land(landed: Landed) -> None:
+            if not waiting.done():
+                waiting.set_result(landed)
+
+        def waiter(landed: Landed) -> None:
+            try:
+                is_here = asyncio.get_running_loop() is loop
+            except RuntimeError:
+                is_here = False
+            if is_here:
+                land(landed)
+                return
+            with suppress(RuntimeError):
+                # An event loop that has ended has nobody who waits.
+                loop.call_soon_threadsafe(land, landed)
+
+        landed = flight.join(waiter)
+        if landed is not None:
+            return landed
+        return waiting.result() if await _wait((waiting,), due) else None
+
+    def post_rest(self, talk: Talk) -> None:
+        """Sends what came of a conversation and nobody waits for."""
+        for aside in talk.asides():
+            if self.post(self._see_to(aside)) is None:
+                # There is no event loop any more.
+                aside.gone()
 
     def post(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any] | None:
         """Does something in a task of its own; none where there is no event loop any more.
@@ -91,14 +129,17 @@ class AsyncLine:
         while tasks := [task for task in self._tasks if task.get_loop() is loop]:
             await asyncio.wait(tasks)
 
-    async def _see_to(self, talk: Talk, ask: Ask) -> None:
-        due = asyncio.get_running_loop().time() + self._patience_seconds
-        following: Ask | None = ask
-        while following is not None:
-            following = await self._exchange(talk, following, due, insists=True)
+    async def _see_to(self, talk: Talk) -> None:
+        """Has a conversation that nobody waits for."""
+        due = self.due()
+        while (ask := talk.take()) is not None:
+            await self._exchange(talk, ask, due, insists=True, patient=ask.frees)
+            for aside in talk.asides():
+                if aside is not talk:
+                    self.post(self._see_to(aside))
 
-    async def _exchange(self, talk: Talk, ask: Ask, due: float, *, insists: bool) -> Ask | None:
-        """Sends one command, and hands in what comes of it. What to send next."""
+    async def _exchange(self, talk: Talk, ask: Ask, due: float, *, insists: bool, patient: bool) -> None:
+        """Sends one command, and hands in what comes of it."""
         loop = asyncio.get_running_loop()
         while True:
             try:
@@ -106,31 +147,43 @@ class AsyncLine:
                     await asyncio.sleep(max(0.0, min(ask.delay_ms / 1000, due - loop.time())))
                 sending = asyncio.ensure_future(self._send(talk.key, ask.command))
             except Exception as error:  # noqa: BLE001 - a client is foreign code
-                return talk.failed(error)
+                talk.failed(error)
+                return
             try:
                 in_time = await _wait((sending,), due)
+                if not in_time:
+                    talk.expired()
+                    self.post_rest(talk)
+                    if patient:
+                        in_time = await _wait((sending,), due + self._patience_seconds - self._seconds)
             except BaseException as error:
                 if insists and isinstance(error, asyncio.CancelledError):
                     # The event loop ends: once more, and no longer than anybody would wait. The id in a command makes
                     # it count once.
-                    insists = False
+                    insists = patient = False
                     due = min(due, loop.time() + self._seconds)
                     self._give_up(sending, None)
                     continue
-                talk.hush()
-                talk.expired()
+                talk.left()
                 self._give_up(sending, talk)
                 raise
             if in_time:
-                return _heard(talk, sending)
-            talk.expired()
-            self._give_up(sending, talk)
-            return None
+                _hear(talk, sending)
+            else:
+                self._give_up(sending, talk)
+            return
 
     def _send(self, key: str, command: list[str]) -> Any:
         if self._kind is Kind.COMMANDS:
             return self._client.command(command, key)
+        if self._kind is Kind.CLUSTER and names_no_key(command):
+            return self._send_to_owner(key, command)
         return self._client.execute_command(*encoded(command))
+
+    async def _send_to_owner(self, key: str, command: list[str]) -> Any:
+        # Which node that is it knows once it is connected.
+        await self._client.initialize()
+        return await self._client.execute_command(*command, target_nodes=self._client.get_node_from_key(key))
 
     def _give_up(self, sending: asyncio.Future[Any], talk: Talk | None) -> None:
         """Nobody waits for a command any more. What comes of it all the same is told to its conversation."""
@@ -138,26 +191,35 @@ class AsyncLine:
         def late(done: asyncio.Future[Any]) -> None:
             self._tasks.discard(done)
             if talk is not None:
-                self.post_rest(talk, talk.lost() if done.cancelled() else _heard(talk, done))
+                if done.cancelled():
+                    talk.lost()
+                else:
+                    _hear(talk, done)
+                self.post_rest(talk)
             elif not done.cancelled():
                 # So that Python does not say that nobody asked for it.
                 done.exception()
 
         self._tasks.add(sending)
-        sending.cancel()
+        with suppress(RuntimeError):
+            # Its event loop may be closed already, with this in the hands of the garbage collector.
+            sending.cancel()
         sending.add_done_callback(late)
 
 
-def _heard(talk: Talk, done: asyncio.Future[Any]) -> Ask | None:
+def _hear(talk: Talk, done: asyncio.Future[Any]) -> None:
     """Hands in what came of a command."""
     if done.cancelled():
-        return talk.failed(StoreError("the command was cancelled"))
+        talk.failed(StoreError("the command was cancelled"))
+        return
     error = done.exception()
     if error is None:
-        return talk.replied(done.result())
-    if not isinstance(error, Exception):
+        talk.replied(done.result())
+    elif isinstance(error, Exception):
+        talk.failed(error)
+    else:
+        talk.gone()
         raise error
-    return talk.failed(error)
 
 
 async def _wait(tasks: Collection[asyncio.Future[Any]], due: float) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from switchgear._circuit import UNCOUNTED, Told
 from switchgear._classify import Ending
 from switchgear._error import Refusal
-from switchgear._native import Ask, SharedGrant
+from switchgear._native import SharedGrant
 from switchgear._permit import AsyncPermit
 from switchgear._settle import AsyncSettle
 from switchgear._types import Settled, Snapshot
@@ -18,7 +18,7 @@ from switchgear.redis._awaiting import AsyncLine
 from switchgear.redis._engine import Control
 from switchgear.redis._link import Link
 from switchgear.redis._shared import Asking, PreparedSharedPolicy, rules_of
-from switchgear.redis._talk import Talk
+from switchgear.redis._talk import Answer, Talk
 
 
 class AwaitingCircuit(Told):
@@ -76,11 +76,12 @@ class AwaitingCircuit(Told):
         """Counts an ending and tells it, also where the caller is cancelled meanwhile."""
         if grant is UNCOUNTED:
             return "stale"
-        told = self._asking.settle(grant, ending)
-        if isinstance(told, str):
+        talk = self._asking.settle(grant, ending)
+        if talk.answer is not None:
+            self._line.post_rest(talk)
             self.tell(ending)
-            return told
-        task = self._told_to_store(*told, ending, hurries=True)
+            return "applied" if talk.answer == "applied" else "stale"
+        task = self._told_to_store(talk, ending, hurries=True)
         return "stale" if task is None else await asyncio.shield(task)
 
     async def settle_block(self, grant: Any, ending: Ending) -> None:
@@ -96,12 +97,13 @@ class AwaitingCircuit(Told):
         if ending.outcome == "success" and grant.is_free:
             self.tell(ending)
             return None
-        told = self._asking.settle(grant, ending)
-        if isinstance(told, str):
+        talk = self._asking.settle(grant, ending)
+        if talk.answer is not None:
+            self._line.post_rest(talk)
             self.tell(ending)
             return None
         hurries = not _is_cancelled(ending)
-        task = self._told_to_store(*told, ending, hurries=hurries)
+        task = self._told_to_store(talk, ending, hurries=hurries)
         if task is None:
             return None
         if hurries:
@@ -112,32 +114,52 @@ class AwaitingCircuit(Told):
 
     async def snapshot(self) -> Snapshot:
         """Everything the store knows of the circuit."""
-        return self._asking.snapshot(await self._line.converse(*self._asking.engine.snapshot()))
+        return self._asking.snapshot(await self._line.converse(self._asking.engine.snapshot()))
 
     async def control(self, operation: Control, for_ms: object = None) -> None:
         """Does a manual operation."""
-        self._asking.check_done(await self._line.converse(*self._asking.engine.control(operation, for_ms)))
+        self._asking.check_done(await self._line.converse(self._asking.engine.control(operation, for_ms)))
 
     async def _ask(self) -> SharedGrant | Refusal:
         """Asks for one call: the grant, or the refusal, which was told already."""
-        talk, ask = self._asking.engine.admit()
-        # A slot that a cancelled call of this process is giving back is free for this one.
-        ahead = [task for task in self._settling if task.get_loop() is asyncio.get_running_loop()]
-        answer = await self._line.converse(talk, ask, ahead=ahead)
+        free = self._asking.engine.free()
+        if free is not None:
+            return free
+        answer = await self._admission()
         return answer if isinstance(answer, SharedGrant) else self._asking.refusal(answer)
 
-    def _told_to_store(self, talk: Talk, ask: Ask, ending: Ending, *, hurries: bool) -> asyncio.Task[Settled] | None:
+    async def _admission(self) -> Answer:
+        """Asks for one call, or waits with others for what somebody has asked; all in all until one deadline."""
+        engine = self._asking.engine
+        talk = engine.admit()
+        due = self._line.due()
+        while talk.joins and talk.flight is not None:
+            self._line.post_rest(talk)
+            flight = talk.flight
+            after = engine.after(await self._line.join(flight, due), flight)
+            if not isinstance(after, Talk):
+                return after
+            talk = after
+        # A slot that a cancelled call of this process is giving back is free for this one.
+        ahead = [task for task in self._settling if task.get_loop() is asyncio.get_running_loop()]
+        answer = await self._line.converse(talk, due, ahead=ahead)
+        if talk.answer is None:
+            # Somebody who had waited for it has given it up before us.
+            return await self._line.converse(engine.admit_unasked(engine.too_late()))
+        return answer
+
+    def _told_to_store(self, talk: Talk, ending: Ending, *, hurries: bool) -> asyncio.Task[Settled] | None:
         """Tells the store of an ending, in a task of its own: a caller who is cancelled takes nothing back."""
 
         async def tell() -> Settled:
-            answer = await self._line.converse(talk, ask, insists=True, hurries=hurries)
+            answer = await self._line.converse(talk, insists=True, patient=not hurries)
             self.tell(ending)
             return "applied" if answer == "applied" else "stale"
 
         task = self._line.post(tell())
         if task is None:
             # There is no event loop any more. A slot that was held expires.
-            talk.lost()
+            talk.gone()
             self.tell(ending)
         elif ending.outcome == "ignored":
             self._settling.add(task)

@@ -15,12 +15,11 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import Any
 
-from switchgear._error import StoreError
-from switchgear._native import Ask
-from switchgear.redis._carry import Carriers, OverdueError
+from switchgear._native import Ask, Flight
+from switchgear.redis._carry import PATIENCE_SECONDS, Carriers, OverdueError
 from switchgear.redis._clients import LIBRARIES, Client, Kind
 from switchgear.redis._replies import is_answer, is_broken_connection, is_redirection
-from switchgear.redis._talk import Answer, Talk
+from switchgear.redis._talk import Answer, Landed, Talk
 from switchgear.redis._watch import Watch
 
 
@@ -33,61 +32,73 @@ class Line:
         self._seconds = timeout_ms / 1000
         self._of_process = _OfProcess()
 
-    def converse(self, talk: Talk, ask: Ask, ahead: Collection[threading.Event] = ()) -> Answer:
+    def converse(self, talk: Talk, deadline: float | None = None, ahead: Collection[threading.Event] = ()) -> Answer:
         """Has a conversation, and waits for the answer, at most until the deadline.
 
         Args:
             talk: The conversation.
-            ask: What it begins with.
+            deadline: When it is over (`time.monotonic()`); by default what the store may take from now on.
             ahead: What was posted, and is to be done first.
         """
-        deadline = time.monotonic() + self._seconds
-        if ahead:
-            self.ready()
-            for done in ahead:
-                done.wait(max(0.0, deadline - time.monotonic()))
-        while True:
-            following = self._exchange(talk, ask, deadline)
-            if talk.answer is not None:
-                if following is not None:
-                    self.post(talk.aftermath(following), following)
-                return talk.answer
-            if following is None:
-                return StoreError("no answer")
-            ask = following
+        self.post_rest(talk)
+        if talk.is_open:
+            self._carry_on(talk, self.deadline() if deadline is None else deadline, ahead)
+        return talk.given()
 
-    def post(self, talk: Talk, ask: Ask, *, starts: bool = True) -> threading.Event:
+    def _carry_on(self, talk: Talk, deadline: float, ahead: Collection[threading.Event]) -> None:
+        """Has a conversation, until there is an answer."""
+        try:
+            if ahead:
+                self.ready()
+                for done in ahead:
+                    done.wait(max(0.0, deadline - time.monotonic()))
+            while talk.is_open and (ask := talk.take()) is not None:
+                self._exchange(talk, ask, deadline)
+                self.post_rest(talk)
+        except BaseException:
+            talk.left()
+            self.post_rest(talk)
+            raise
+
+    def deadline(self) -> float:
+        """When what begins now is over."""
+        return time.monotonic() + self._seconds
+
+    def join(self, flight: Flight, deadline: float) -> Landed | None:
+        """Waits for somebody else's admission, at most until the deadline."""
+        waiter = _Waiter()
+        landed = flight.join(waiter)
+        return waiter.wait(deadline) if landed is None else landed
+
+    def post_rest(self, talk: Talk) -> None:
+        """Sends what came of a conversation and nobody waits for."""
+        for aside in talk.asides():
+            self.post(aside)
+
+    def post(self, talk: Talk, *, insists: bool = False, starts: bool = True) -> threading.Event:
         """Sends what nobody waits for, in another thread: the garbage collector may ask for it, anywhere.
 
         Args:
             talk: The conversation.
-            ask: What it begins with.
+            insists: Whether to try for some seconds, whatever its deadline.
             starts: Whether a thread may be started for it, which the garbage collector may not; see `ready`.
 
         Returns:
             What is set when it is done.
         """
         done = threading.Event()
+        began = time.monotonic()
 
         def send() -> None:
-            following: Ask | None = ask
             try:
-                while following is not None:
-                    if following.delay_ms:
-                        time.sleep(following.delay_ms / 1000)
-                    try:
-                        reply = self._execute(talk.key, following.command)
-                    except Exception as error:  # noqa: BLE001 - a client is foreign code
-                        following = talk.failed(error)
-                    else:
-                        following = talk.replied(reply)
+                self._see_to(talk, began, insists=insists)
             finally:
                 done.set()
 
         try:
             self._here().carriers.post(send, starts=starts)
         except RuntimeError as error:
-            # No thread can be made; the slot that this gives back expires.
+            # No thread can be made; the slot that this may give back expires.
             talk.failed(error)
             done.set()
         return done
@@ -97,25 +108,61 @@ class Line:
         with suppress(RuntimeError):
             self._here().carriers.ready()
 
-    def _exchange(self, talk: Talk, ask: Ask, deadline: float) -> Ask | None:
+    def _see_to(self, talk: Talk, began: float, *, insists: bool) -> None:
+        """Has a conversation that nobody waits for, in a thread that is made for it."""
+        here = self._here()
+
+        def expire() -> None:
+            talk.expired()
+            self.post_rest(talk)
+
+        # Whatever the client does: a server that does not answer must be noticed. By another thread, for listeners may
+        # hear of it.
+        watched = here.watch.await_end(began + self._seconds, lambda: here.carriers.post(expire))
+        try:
+            while (ask := talk.take()) is not None:
+                until = began + (max(self._seconds, PATIENCE_SECONDS) if insists or ask.frees else self._seconds)
+                if time.monotonic() > until:
+                    talk.lost()
+                else:
+                    self._exchange_unwatched(here, talk, ask, until)
+                for aside in talk.asides():
+                    if aside is not talk:
+                        self.post(aside)
+        finally:
+            here.watch.end(watched)
+
+    def _exchange_unwatched(self, here: _OfProcess, talk: Talk, ask: Ask, until: float) -> None:
+        if ask.delay_ms:
+            time.sleep(ask.delay_ms / 1000)
+        try:
+            try:
+                if self._kind is Kind.COMMANDS or not here.bounded:
+                    raise _NotHereError
+                reply = self._send_here(here, talk.key, ask.command, until, waits=False)
+            except _NotHereError:
+                reply = self._execute(talk.key, ask.command)
+        except _UnansweredError:
+            talk.lost()
+        except Exception as error:  # noqa: BLE001 - a client is foreign code
+            talk.failed(error)
+        else:
+            talk.replied(reply)
+
+    def _exchange(self, talk: Talk, ask: Ask, deadline: float) -> None:
         """Sends one command, and hands in what comes of it."""
         if ask.delay_ms:
             time.sleep(max(0.0, min(ask.delay_ms / 1000, deadline - time.monotonic())))
         try:
             reply = self._send(talk, ask.command, deadline)
         except _UnansweredError:
-            return talk.lost()
+            talk.lost()
         except OverdueError:
-            return None
+            return
         except Exception as error:  # noqa: BLE001 - a client is foreign code
-            return talk.failed(error)
-        except BaseException:
-            talk.hush()
-            following = talk.lost()
-            if following is not None:
-                self.post(talk.aftermath(following), following)
-            raise
-        return talk.replied(reply)
+            talk.failed(error)
+        else:
+            talk.replied(reply)
 
     def _send(self, talk: Talk, command: Sequence[str], deadline: float) -> object:
         here = self._here()
@@ -125,16 +172,25 @@ class Line:
             except _NotHereError:
                 # Whoever knows how does it, as long as there is time.
                 pass
+            except Exception:
+                raise
+            except BaseException:
+                # Interrupted: the connection was cut off, so no reply will come.
+                talk.gone()
+                raise
 
         def over(interrupted: bool) -> None:
             if interrupted:
-                talk.hush()
-            talk.expired()
+                talk.left()
+            else:
+                talk.expired()
 
         def late(reply: object, error: BaseException | None) -> None:
-            following = talk.lost() if isinstance(error, OverdueError) else talk.came_late(reply, error)
-            if following is not None:
-                self.post(talk.aftermath(following), following)
+            if isinstance(error, OverdueError):
+                talk.lost()
+            else:
+                talk.came_late(reply, error)
+            self.post_rest(talk)
 
         return here.carriers.carry(lambda: self._execute(talk.key, command), deadline, over, late)
 
@@ -142,19 +198,31 @@ class Line:
         """Has the client do it, for as long as it takes."""
         if self._kind is Kind.COMMANDS:
             return self._client.command(list(command), key)
+        if self._kind is Kind.CLUSTER and names_no_key(command):
+            return self._client.execute_command(*command, target_nodes=self._client.get_node_from_key(key))
         return self._client.execute_command(*encoded(command))
 
-    def _send_here(self, here: _OfProcess, key: str, command: Sequence[str], deadline: float) -> object:
-        """Sends a command in this thread, over a connection of the client's pool."""
+    def _send_here(
+        self, here: _OfProcess, key: str, command: Sequence[str], deadline: float, *, waits: bool = True
+    ) -> object:
+        """Sends a command in this thread, over a connection of the client's pool.
+
+        Args:
+            here: What belongs to this process.
+            key: What it is routed by.
+            command: The command.
+            deadline: When it is over.
+            waits: Whether somebody waits for it here: then another thread makes a connection, if there is none.
+        """
         words = encoded(command)
         try:
             try:
-                return here.ask(self._pool(key), words, deadline)
+                return here.ask(self._pool(key), words, deadline, waits=waits)
             except Exception as error:
                 if not is_broken_connection(error):
                     raise
             # One that broke while it was idle, say. The id in a command makes it count once.
-            return here.ask(self._pool(key), words, deadline)
+            return here.ask(self._pool(key), words, deadline, waits=waits)
         except Exception as error:
             # Only the cluster's client knows where a slot has gone.
             if self._kind is Kind.CLUSTER and (is_redirection(error) or is_broken_connection(error)):
@@ -195,6 +263,30 @@ def encoded(command: Sequence[str]) -> list[str | bytes | int]:
     return words
 
 
+def names_no_key(command: Sequence[str]) -> bool:
+    """Whether a cluster's client cannot see from a command where it is to go."""
+    return command[0] == "TIME"
+
+
+class _Waiter:
+    """Who waits for somebody else's admission."""
+
+    __slots__ = ("_landed", "_lock")
+
+    def __init__(self) -> None:
+        self._landed: Landed | None = None
+        self._lock = threading.Lock()
+        self._lock.acquire()
+
+    def __call__(self, landed: Landed) -> None:
+        self._landed = landed
+        self._lock.release()
+
+    def wait(self, deadline: float) -> Landed | None:
+        self._lock.acquire(timeout=min(max(deadline - time.monotonic(), 0.0), threading.TIMEOUT_MAX))
+        return self._landed
+
+
 class _NotHereError(Exception):
     """It cannot be done in this thread within a deadline."""
 
@@ -209,18 +301,18 @@ class _OfProcess:
     def __init__(self) -> None:
         self.pid = os.getpid()
         self.carriers = Carriers()
-        self._watch = Watch()
+        self.watch = Watch()
         # Their threads know nothing of this, and end with it.
-        for end in (self.carriers.end, self._watch.stop):
+        for end in (self.carriers.end, self.watch.stop):
             weakref.finalize(self, end).atexit = False
         self.bounded = True
         """Whether connections are of a make that can be told how long to wait."""
 
-    def ask(self, pool: Any, command: Sequence[str | bytes | int], deadline: float) -> object:
+    def ask(self, pool: Any, command: Sequence[str | bytes | int], deadline: float, *, waits: bool) -> object:
         """Sends a command over a connection of a pool."""
-        connection = self._take(pool, deadline)
+        connection = self._take(pool, deadline) if waits else _idle_connection(pool) or _get_connection(pool)
         try:
-            return _ask(connection, command, deadline, self._watch)
+            return _ask(connection, command, deadline, self.watch)
         except _NotHereError:
             self.bounded = False
             raise

@@ -10,7 +10,7 @@ from typing import Any
 from switchgear._circuit import UNCOUNTED, SyncCircuit
 from switchgear._classify import NEUTRAL, Ending
 from switchgear._error import Refusal
-from switchgear._native import Ask, SharedGrant
+from switchgear._native import SharedGrant
 from switchgear._permit import SharedPermit
 from switchgear._types import Snapshot
 from switchgear.redis._blocking import Line
@@ -48,7 +48,10 @@ class BlockingCircuit(SyncCircuit[SharedPermit]):
 
     def ask(self) -> SharedGrant | Refusal:
         """Asks for one call: the grant, or the refusal, which was told already."""
-        answer = self._converse(self._asking.engine.admit())
+        free = self._asking.engine.free()
+        if free is not None:
+            return free
+        answer = self._admission()
         if not isinstance(answer, SharedGrant):
             return self._asking.refusal(answer)
         if answer.is_probe:
@@ -62,8 +65,7 @@ class BlockingCircuit(SyncCircuit[SharedPermit]):
 
     def count(self, grant: Any, ending: Ending) -> bool:
         """Counts an ending. Whether it applied; what the store does not take does not."""
-        told = self._asking.settle(grant, ending)
-        return (told if isinstance(told, str) else self._line.converse(*told)) == "applied"
+        return self._line.converse(self._asking.settle(grant, ending)) == "applied"
 
     def settle_block(self, grant: Any, ending: Ending) -> None:
         """Counts the end of a call, and tells it. Waits for nothing where it ended because nobody wants it any more.
@@ -72,11 +74,17 @@ class BlockingCircuit(SyncCircuit[SharedPermit]):
         which may be to hold a lock of the very client.
         """
         if ending is not NEUTRAL or grant is UNCOUNTED:
+            if grant is not UNCOUNTED and ending.outcome == "success" and grant.is_free:
+                self.tell(ending)
+                return
             super().settle_block(grant, ending)
             return
-        told = self._asking.settle(grant, ending)
-        if not isinstance(told, str):
-            self._leaving[self._line.post(*told, starts=False)] = time.monotonic() + PATIENCE_SECONDS
+        talk = self._asking.settle(grant, ending)
+        for aside in talk.asides():
+            self._line.post(aside, starts=False)
+        if talk.answer is None:
+            done = self._line.post(talk, insists=True, starts=False)
+            self._leaving[done] = time.monotonic() + PATIENCE_SECONDS
         self.tell(ending)
 
     def snapshot(self) -> Snapshot:
@@ -87,12 +95,30 @@ class BlockingCircuit(SyncCircuit[SharedPermit]):
         """Does a manual operation."""
         self._asking.check_done(self._converse(self._asking.engine.control(operation, for_ms)))
 
-    def _converse(self, opening: tuple[Talk, Ask]) -> Answer:
+    def _admission(self) -> Answer:
+        """Asks for one call, or waits with others for what somebody has asked; all in all until one deadline."""
+        engine = self._asking.engine
+        talk = engine.admit()
+        deadline = self._line.deadline()
+        while talk.joins and talk.flight is not None:
+            self._line.post_rest(talk)
+            flight = talk.flight
+            after = engine.after(self._line.join(flight, deadline), flight)
+            if not isinstance(after, Talk):
+                return after
+            talk = after
+        answer = self._converse(talk, deadline)
+        if talk.answer is None:
+            # Somebody who had waited for it has given it up before us.
+            return self._line.converse(engine.admit_unasked(engine.too_late()))
+        return answer
+
+    def _converse(self, talk: Talk, deadline: float | None = None) -> Answer:
         """Asks the store, after what this process has told it before."""
-        if not self._leaving:
-            return self._line.converse(*opening)
+        if not self._leaving or talk.answer is not None:
+            return self._line.converse(talk, deadline)
         now = time.monotonic()
         for done, until in list(self._leaving.items()):
             if done.is_set() or until < now:
                 self._leaving.pop(done, None)
-        return self._line.converse(*opening, ahead=list(self._leaving))
+        return self._line.converse(talk, deadline, ahead=list(self._leaving))

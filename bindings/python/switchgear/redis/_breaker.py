@@ -29,12 +29,13 @@ class DistributedCircuitBreaker(SyncBreaker):
     """Guards the calls to one dependency, together with every process that has a breaker of this name on its store.
 
     They trip together, and in a half-open circuit no more than `half_open_max_calls` probes run in the whole fleet. An
-    admission takes one round trip (two around a half-open period), a success under `rolling` none, a failure and the
-    outcome of a probe one. Each waits at most the store's `timeout_ms`.
+    admission takes one round trip (two around a half-open period), which concurrent ones share, and none while
+    `open_cache_ms` or `closed_cache_ms` allow it; a failure and the outcome of a probe take one. A success of a closed
+    circuit is not waited for. Each waits at most the store's `timeout_ms`.
 
     It guards sync functions and generators; `switchgear.redis.asyncio` has a class of the same name for coroutines.
-    While the store does not answer a call is refused with a `StoreUnavailableError`, or goes ahead, see
-    `on_store_failure`. Safe under threads and after fork.
+    While the store cannot be asked a breaker in this process decides, unless `on_store_failure` says otherwise. Safe
+    under threads and after fork.
 
     Args:
         name: The circuit's, the same in the whole fleet: 1 to 512 bytes of UTF-8 without control characters.
@@ -120,8 +121,10 @@ class DistributedCircuitBreaker(SyncBreaker):
     def get_state(self) -> State:
         """The state as callers see it: forced open reads `open`, disabled reads `closed`. Changes nothing.
 
+        Under `on_store_failure="local"` it is what this process knows, where the store does not answer.
+
         Raises:
-            StoreUnavailableError: The store did not answer.
+            StoreUnavailableError: The store did not answer, under `fail-closed` and `fail-open`.
             InvalidTimeError: The clock fails.
         """
         return self._circuit.snapshot().state
@@ -129,8 +132,10 @@ class DistributedCircuitBreaker(SyncBreaker):
     def get_snapshot(self) -> Snapshot:
         """Everything the store knows of the circuit. Changes nothing.
 
+        Under `on_store_failure="local"` it is what this process knows, where the store does not answer.
+
         Raises:
-            StoreUnavailableError: The store did not answer.
+            StoreUnavailableError: The store did not answer, under `fail-closed` and `fail-open`.
             InvalidTimeError: The clock fails.
         """
         return self._circuit.snapshot()

@@ -66,14 +66,14 @@ class Carriers:
         return job.result()
 
     def post(self, do: Callable[[], None], *, starts: bool = True) -> None:
-        """Does something in another thread, for which nobody waits, unless no thread is free for some seconds.
+        """Does something in another thread, for which nobody waits, as soon as one is free.
 
         Args:
             do: What to do.
             starts: Whether a thread may be started for it. The garbage collector may not: it may interrupt the very
                 start of another one.
         """
-        job = _Job(do, void_at=time.monotonic() + PATIENCE_SECONDS)
+        job = _Job(do)
         job.abandon(_forget, begun_only=True)
         try:
             self._add(job, starts=starts)
@@ -203,9 +203,8 @@ class _Worker(threading.Thread):
 class _Job(Generic[_T]):
     """Something to do. Whoever takes one of its two tokens first decides: whether it is done, and for whom."""
 
-    def __init__(self, do: Callable[[], _T], void_at: float | None = None) -> None:
+    def __init__(self, do: Callable[[], _T]) -> None:
         self._do = do
-        self._void_at = void_at
         self._begin = threading.Lock()
         self._finish = threading.Lock()
         self._ready = threading.Lock()
@@ -215,7 +214,7 @@ class _Job(Generic[_T]):
         self._error: BaseException | None = None
 
     def run(self) -> None:
-        if not self._begin.acquire(blocking=False) or (self._void_at is not None and time.monotonic() > self._void_at):
+        if not self._begin.acquire(blocking=False):
             return
         try:
             self._value = self._do()

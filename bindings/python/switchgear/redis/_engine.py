@@ -4,16 +4,34 @@ from __future__ import annotations
 
 import os
 import secrets
+import threading
 from collections.abc import Callable
 from typing import Literal
 
 from switchgear._error import StoreError
-from switchgear._native import Ask, Circuit, SharedConfig, SharedGrant, Step, Transition, is_moment
-from switchgear.redis._link import Link, StoreEvent
-from switchgear.redis._talk import Talk
+from switchgear._log import tell_operator
+from switchgear._native import Circuit, Flight, Node, SharedConfig, SharedGrant, Step, Transition, is_moment
+from switchgear.redis._link import Link, StoreEvent, both
+from switchgear.redis._talk import Answer, Landed, Talk, Times
 
 #: The manual operations.
 Control = Literal["reset", "trip", "force_open", "disable"]
+
+
+class _OfProcess:
+    """What one process knows of the circuit: one that was forked gives its calls ids of its own."""
+
+    __slots__ = ("circuit", "free", "lock", "node", "pid")
+
+    def __init__(self, circuit: Circuit) -> None:
+        self.circuit = circuit
+        self.pid = os.getpid()
+        #: What every call is admitted with, from when until when; and the step that said so.
+        self.free: tuple[SharedGrant, int, int, int] | None = None
+        #: Where the circuit was at its last call.
+        self.node: Node | None = None
+        # Reentrant, for the garbage collector may settle a call anywhere.
+        self.lock = threading.RLock()
 
 
 class Engine:
@@ -24,94 +42,160 @@ class Engine:
         name: str,
         link: Link[object],
         config: SharedConfig,
-        clock: Callable[[], int],
+        clock: Callable[[], int] | None,
         on_transition: Callable[[Transition], None],
     ) -> None:
-        """Asks nothing of the store. Raises `InvalidNameError`."""
+        """Asks nothing of the store. `clock`: the policy's, if it has one. Raises `InvalidNameError`."""
         self.name = name
         self.link = link
         self.on_transition = on_transition
         self._config = config
-        self._clock = clock
-        self._of_process = (self._new_engine(), os.getpid())
-        self.key = self._of_process[0].routing_key
+        self._times = link.times if clock is None else both(clock)
+        self._of_process = _OfProcess(self._new_engine())
+        self.key = self._of_process.circuit.routing_key
 
-    def admit(self) -> tuple[Talk, Ask]:
+    def free(self) -> SharedGrant | None:
+        """The grant of a call that need not be asked for. Raises what the clock raises."""
+        here = self._of_process
+        free = here.free
+        if free is None or here.pid != os.getpid():
+            return None
+        grant, since, until, _ = free
+        now = self._times()[0]
+        # A clock that gives no time is for `admit` to refuse.
+        return grant if is_moment(now) and since <= now < until else None
+
+    def admit(self) -> Talk:
         """Asks for one call. Raises `InvalidTimeError` if the clock is wrong, or what the clock raises."""
-        engine, now = self._engine(), self._clock()
-        ask = engine.admit(now)
-        return Talk(self, engine, ask, now), ask
+        engine, at, node = self._engine(), self._times(), self._node()
+        return Talk.begun(self, engine, node, at, engine.admit(node, *at))
 
-    def settle(
-        self, grant: SharedGrant | None, outcome: int, counted: Callable[[], None] | None
-    ) -> tuple[Talk, Ask] | Literal["applied", "stale"]:
+    def admit_unasked(self, error: StoreError | None) -> Talk:
+        """Decides on one call without the store, because of an error. Raises as `admit`."""
+        engine, at, node = self._engine(), self._times(), self._node()
+        return Talk.begun(self, engine, node, at, engine.admit_unasked(*at), error=error)
+
+    def after(self, landed: Landed | None, flight: Flight) -> Answer | Talk:
+        """What comes of having joined a flight, which may not have landed within the deadline. Raises as `admit`."""
+        if landed is None:
+            self._bury(flight)
+            return self.admit_unasked(self.too_late())
+        if landed.others == "ask-again":
+            return self.admit()
+        if landed.others == "share" and landed.answer is not None:
+            return landed.answer
+        return self.admit_unasked(landed.error)
+
+    def settle(self, grant: SharedGrant | None, outcome: int, counted: Callable[[], None] | None) -> Talk:
         """Settles a call; without a grant by the plain rules of the current state. Raises nothing.
 
         `counted` is called when the outcome has counted, also after the deadline, and before anybody hears of a trip.
         """
-        engine = self._engine()
+        engine, node = self._engine(), self._node()
         try:
-            now = self._clock()
-            step = engine.settle(now, grant, outcome)
+            at = self._times()
+            step = engine.settle(node, *at, grant, outcome)
         except Exception as error:  # noqa: BLE001 - a clock is foreign code
             # A broken clock: the next admission reports it to its caller, this caller has a result to get.
             self.report(error)
-            return "stale"
-        if step.ask is not None:
-            return Talk(self, engine, step.ask, now, counted), step.ask
-        return "applied" if step.answer == "applied" else "stale"
+            talk = Talk(self, engine, node, (0, 0))
+            talk.answer = "stale"
+            return talk
+        return Talk.begun(self, engine, node, at, step, counted=counted)
 
-    def snapshot(self) -> tuple[Talk, Ask]:
+    def snapshot(self) -> Talk:
         """Reads the circuit. Raises `InvalidTimeError` if the clock is wrong, or what the clock raises."""
-        engine, now = self._engine(), self._clock()
-        return self._asked(engine, engine.get_state(now), now)
+        engine, at, node = self._engine(), self._times(), self._node()
+        return Talk.begun(self, engine, node, at, engine.get_state(node, *at))
 
-    def control(self, operation: Control, for_ms: object = None) -> tuple[Talk, Ask]:
+    def control(self, operation: Control, for_ms: object = None) -> Talk:
         """Does a manual operation. Raises `ConfigError`, `InvalidTimeError`, or what the clock raises."""
-        engine, now = self._engine(), self._clock()
+        engine, at, node = self._engine(), self._times(), self._node()
         if operation == "trip":
-            return self._asked(engine, engine.trip(now, for_ms), now)
-        operations = {"reset": engine.reset, "force_open": engine.force_open, "disable": engine.disable}
-        return self._asked(engine, operations[operation](now), now)
+            step = engine.trip(node, *at, for_ms)
+        else:
+            operations = {"reset": engine.reset, "force_open": engine.force_open, "disable": engine.disable}
+            step = operations[operation](node, *at)
+        return Talk.begun(self, engine, node, at, step)
 
-    def later(self, fallback: int) -> int:
+    def later(self, fallback: Times) -> Times:
         """The time now, or the time given where the clock is wrong: its next reading for a caller will say so."""
         try:
-            now = self._clock()
+            at = self._times()
+            return at if is_moment(at[0]) else fallback
         except Exception:  # noqa: BLE001 - a clock is foreign code
             return fallback
-        return now if is_moment(now) else fallback
+
+    def freed(self, engine: Circuit, step: Step) -> None:
+        """Takes what a step says need not be asked for from here on."""
+        here = self._of_process
+        free = step.free
+        if (free is None and here.free is None) or here.circuit is not engine:
+            return
+        with here.lock:
+            # Two threads may see their steps in another order than the engine took them.
+            if here.free is None or here.free[3] < step.turn:
+                here.free = free
 
     def report(self, error: BaseException) -> None:
         """Tells the store's listeners of an error."""
         events = self.link.events
         if events.hears("store_error"):
-            events.emit("store_error", StoreEvent(circuit=self.name, at=self.later(0), error=error))
+            events.emit("store_error", StoreEvent(circuit=self.name, at=self._now(), error=error))
 
     def report_mismatch(self) -> None:
         """Tells the store's listeners that the half-open period runs by another configuration than ours."""
-        self.link.events.emit("config_mismatch", StoreEvent(circuit=self.name, at=self.later(0)))
+        self.link.events.emit("config_mismatch", StoreEvent(circuit=self.name, at=self._now()))
+
+    def report_health(
+        self, health: Literal["degraded", "restored"], whose: Literal["node", "circuit"], error: StoreError | None
+    ) -> None:
+        """Tells the operator and the store's listeners that the store is not asked any more, or is asked again."""
+        circuit = self.name if whose == "circuit" else None
+        self.link.events.emit(health, StoreEvent(circuit=circuit, at=self._now(), error=error))
+        of = f"store with prefix `{self.link.prefix}`"
+        whom = f"circuit `{circuit}`, and the {of}," if circuit is not None else f"the {of}"
+        if health == "degraded":
+            tell_operator("warning", f"{whom} is not asked any more: {error}; what calls meet is `on_store_failure`")
+        else:
+            tell_operator("info", f"{whom} is asked again")
 
     def too_late(self) -> StoreError:
         """The error of who has waited long enough."""
         return StoreError(f"no answer within {self.link.timeout_ms} ms")
 
-    def _asked(self, engine: Circuit, step: Step, now: int) -> tuple[Talk, Ask]:
-        ask = step.ask
-        if ask is None:  # pragma: no cover - the engine always asks
-            raise AssertionError("the engine asks the store")
-        return Talk(self, engine, ask, now), ask
+    def _node(self) -> Node:
+        """Where the circuit is now, or was when the client knew it last.
+
+        Of a server that another has taken over from nobody would hear that it is back: so it is no trouble any more.
+        """
+        here = self._of_process
+        before = here.node
+        node = here.node = self.link.nodes.of(self.key, before)
+        if before is not None and before is not node and before.replaced():
+            self.report_health("restored", "node", None)
+        return node
+
+    def _now(self) -> int:
+        return self.later((0, 0))[0]
+
+    def _bury(self, flight: Flight) -> None:
+        """Ends a flight whose leader is no more: one that is alive has ended it by now, which makes this nothing."""
+        if flight.age_seconds * 1000 <= self.link.timeout_ms:
+            # Ours began before it: we had joined others.
+            return
+        engine, node = self._engine(), self._node()
+        Talk.of_flight(self, engine, node, self.later((0, 0)), flight).expired()
 
     def _engine(self) -> Circuit:
-        """The engine of this process: one that was forked gives its calls ids of its own."""
-        engine, pid = self._of_process
-        if pid != os.getpid():
-            engine = self._new_engine()
+        here = self._of_process
+        if here.pid != os.getpid():
             # Two threads may both get here: each then has an engine of its own, which does no harm.
-            self._of_process = (engine, os.getpid())
-        return engine
+            here = self._of_process = _OfProcess(self._new_engine())
+        return here.circuit
 
     def _new_engine(self) -> Circuit:
         # Drawn anew for each circuit object, so that two of one name do not give their calls the same ids.
         nonce = secrets.randbits(64)
-        return Circuit(self.name, self.link.prefix, nonce, self.link.reads_primary, self._config)
+        link = self.link
+        return Circuit(self.name, link.prefix, nonce, link.instance, link.reads_primary, self._config)

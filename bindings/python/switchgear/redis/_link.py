@@ -13,13 +13,19 @@ from switchgear._clock import check_clock, monotonic_now
 from switchgear._config import checked_number, out_of_range
 from switchgear._error import InvalidNameError
 from switchgear._events import Emitter
+from switchgear.redis._clients import Client
+from switchgear.redis._nodes import Nodes
 
-StoreEventName: TypeAlias = Literal["store_error", "config_mismatch"]
+StoreEventName: TypeAlias = Literal["store_error", "config_mismatch", "degraded", "restored"]
 """What a store says about itself.
 
-`store_error`: the store did not answer, not in time, or with an error; once per admission, outcome or question.
+`store_error`: the store did not answer, not in time, or with an error; once per question that was sent, which
+concurrent admissions share.
 `config_mismatch`: a half-open period of the circuit runs by another `probe_timeout_ms`, `half_open_max_calls` or
 `success_threshold` than ours; once per circuit object. Other differences are not noticed.
+`degraded`: a server of the store has failed three times in a row, or has for one circuit. From here on no call waits
+for it; what calls meet is `on_store_failure`. It is asked once a second whether it is back.
+`restored`: it is asked again.
 """
 
 
@@ -27,12 +33,12 @@ StoreEventName: TypeAlias = Literal["store_error", "config_mismatch"]
 class StoreEvent:
     """One thing that happened at the store."""
 
-    circuit: str
-    """The name of the circuit it happened to."""
+    circuit: str | None
+    """The name of the circuit it happened to; `None` where a server is `degraded` or `restored` for all of its."""
     at: int
     """When, in milliseconds on the circuit's clock."""
     error: BaseException | None = None
-    """What the store said, as a `StoreError`; `None` for a `config_mismatch`."""
+    """What the store said, as a `StoreError`; `None` for `config_mismatch` and `restored`."""
 
 
 L = TypeVar("L")
@@ -48,12 +54,13 @@ class Link(Generic[L_co]):
     reads_primary: bool
     prefix: str
     timeout_ms: int
-    clock: Callable[[], int]
-    """The time that goes into commands."""
+    times: Callable[[], tuple[int, int | None]]
+    """The host's time, and the store's where the user says what that is."""
     stopwatch: Callable[[], int]
-    """The time that calls are measured with: the wall clock may step, so that is another one."""
+    """The time that calls are measured with."""
     instance: str
     events: Emitter
+    nodes: Nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +69,22 @@ class StoreOptions:
 
     prefix: str
     timeout_ms: int
-    clock: Callable[[], int]
+    times: Callable[[], tuple[int, int | None]]
     stopwatch: Callable[[], int]
     instance: str
 
-    def link(self, line: L, *, reads_primary: bool) -> Link[L]:
+    def link(self, line: L, client: Client) -> Link[L]:
         """What the circuits of the store share."""
-        events = Emitter(_EVENTS)
         return Link(
-            line, reads_primary, self.prefix, self.timeout_ms, self.clock, self.stopwatch, self.instance, events
+            line=line,
+            reads_primary=client.reads_primary,
+            prefix=self.prefix,
+            timeout_ms=self.timeout_ms,
+            times=self.times,
+            stopwatch=self.stopwatch,
+            instance=self.instance,
+            events=Emitter(_EVENTS),
+            nodes=Nodes(client),
         )
 
 
@@ -83,17 +97,17 @@ def read_options(prefix: object, timeout_ms: object, clock: object, instance: ob
         InvalidTimeError: The clock gives no moment; whatever the clock itself raises comes through.
     """
     _, default_prefix, default_timeout_ms = _native.defaults()
-    now, stopwatch = _read_clock(clock)
+    times, stopwatch = _read_clock(clock)
     return StoreOptions(
         prefix=default_prefix if prefix is None else _checked_prefix(prefix),
         timeout_ms=default_timeout_ms if timeout_ms is None else checked_number("timeout_ms", timeout_ms),
-        clock=now,
+        times=times,
         stopwatch=stopwatch,
         instance=socket.gethostname() if instance is None else _checked_instance(instance),
     )
 
 
-_EVENTS = ("store_error", "config_mismatch")
+_EVENTS = ("store_error", "config_mismatch", "degraded", "restored")
 
 
 def _checked_prefix(prefix: object) -> str:
@@ -103,17 +117,33 @@ def _checked_prefix(prefix: object) -> str:
     return prefix
 
 
-def _read_clock(clock: object) -> tuple[Callable[[], int], Callable[[], int]]:
-    if clock is None or clock == "system":
-        return _system_now, monotonic_now
+def _read_clock(clock: object) -> tuple[Callable[[], tuple[int, int | None]], Callable[[], int]]:
+    if clock is None or clock == "server":
+        return _of_server, monotonic_now
+    if clock == "system":
+        return _of_system, monotonic_now
     if not callable(clock):
-        raise out_of_range("clock", "'system' or callable", clock)
+        raise out_of_range("clock", "'server', 'system' or callable", clock)
     check_clock(clock)
-    return clock, clock
+    return both(clock), clock
 
 
-def _system_now() -> int:
-    return time.time_ns() // 1_000_000
+def both(clock: Callable[[], int]) -> Callable[[], tuple[int, int | None]]:
+    """A clock of the user's: it serves for the host and for the store."""
+
+    def times() -> tuple[int, int | None]:
+        now = clock()
+        return now, now
+
+    return times
+
+
+def _of_server() -> tuple[int, int | None]:
+    return monotonic_now(), None
+
+
+def _of_system() -> tuple[int, int | None]:
+    return monotonic_now(), time.time_ns() // 1_000_000
 
 
 def _checked_instance(instance: object) -> str:

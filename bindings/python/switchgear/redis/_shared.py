@@ -13,7 +13,7 @@ from switchgear._config import HostPolicy, PolicyKind, checked_name, out_of_rang
 from switchgear._error import CircuitOpenError, Refusal, StoreError, StoreUnavailableError
 from switchgear._events import Emitter
 from switchgear._failure_text import failure_text
-from switchgear._native import Ask, Denial, SharedConfig, SharedGrant, Transition
+from switchgear._native import Denial, SharedConfig, SharedGrant, Transition
 from switchgear._types import Policy, Snapshot, StateChange
 from switchgear.redis._engine import Engine
 from switchgear.redis._link import Link
@@ -23,11 +23,25 @@ from switchgear.redis._talk import Answer, Talk
 class SharedPolicy(Policy, total=False):
     """A breaker's policy, and what a shared breaker adds to it."""
 
-    on_store_failure: Literal["fail-closed", "fail-open"] | None
-    """What an admission answers while the store does not, by default `"fail-closed"`: a `StoreUnavailableError`.
+    on_store_failure: Literal["local", "fail-open", "fail-closed"] | None
+    """What decides on a call while the store cannot be asked, by default `"local"`.
 
-    `"fail-open"`: the call goes ahead unguarded, and its outcome counts nowhere.
+    `"local"`: a breaker in this process with the same policy, which is fed with every outcome and so knows what this
+    process has seen; an opening that the store told of before holds on. No call ever meets an error of the store.
+    `"fail-open"`: the call goes ahead unguarded, and its outcome counts nowhere. `"fail-closed"`: the call is refused
+    with a `StoreUnavailableError`.
     """
+    open_cache_ms: int | None
+    """How long an open circuit refuses without asking, in milliseconds from the last question on and never past the
+    moment when it reopens, by default 1000. 0: it asks every time. What another instance or an operator does takes
+    effect here by then."""
+    closed_cache_ms: int | None
+    """How long a closed circuit admits without asking, in milliseconds from the last question on, by default 0: it asks
+    every time. More saves the round trip; a trip of another instance is then noticed so much later."""
+    quorum: int | None
+    """How many instances must have seen failures before the circuit trips for all, by default 1; at most
+    `failure_threshold` (`minimum_calls` with `trip_on="rate"`). An instance whose own failures reach the threshold
+    opens for itself alone. Who is an instance: `instance` of the store."""
     idle_ttl_ms: int | None
     """How long an idle circuit is remembered, in milliseconds, by default 86 400 000 (24 hours).
 
@@ -37,7 +51,9 @@ class SharedPolicy(Policy, total=False):
     """
 
 
-SHARED_POLICY = PolicyKind(SharedConfig, core=("on_store_failure", "idle_ttl_ms"))
+SHARED_POLICY = PolicyKind(
+    SharedConfig, core=("on_store_failure", "idle_ttl_ms", "open_cache_ms", "closed_cache_ms", "quorum")
+)
 SHARED_GROUP_POLICY = PolicyKind(SharedConfig, core=SHARED_POLICY.core, own=("max_keys",))
 
 
@@ -91,11 +107,10 @@ class Asking:
         self._name = told.rules.circuit
         self._noted = noted
         self._instance = link.instance
-        clock = link.clock if policy.host.clock is None else policy.host.clock
-        self.engine = Engine(self._name, link, policy.config, clock, self._changed)
+        self.engine = Engine(self._name, link, policy.config, policy.host.clock, self._changed)
 
-    def settle(self, grant: SharedGrant | None, ending: Ending) -> tuple[Talk, Ask] | Literal["applied", "stale"]:
-        """What to tell the store of an ending; where it need not hear of it, whether it counts. Raises nothing."""
+    def settle(self, grant: SharedGrant | None, ending: Ending) -> Talk:
+        """Counts an ending; whether it counts is the answer, where the store need not hear of it. Raises nothing."""
         counted = self._remembering(ending) if ending.outcome == "failure" else None
         return self.engine.settle(grant, CODES[ending.outcome], counted)
 

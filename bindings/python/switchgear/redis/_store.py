@@ -36,7 +36,7 @@ class Store(Uncopied, Generic[L]):
         return self._link
 
     def on(self, event: StoreEventName, fn: Callable[[StoreEvent], object]) -> Callable[[], None]:
-        """Listens to what the store says about itself: `store_error` and `config_mismatch`.
+        """Listens to what the store says about itself: `store_error`, `config_mismatch`, `degraded`, `restored`.
 
         A listener that raises harms nothing and is reported once, as a warning of the logger `switchgear`.
 
@@ -85,9 +85,12 @@ class RedisStore(Store[Line]):
         timeout_ms: Milliseconds that one admission, outcome or question may wait for the store, all retries included,
             however the client is configured; by default 100. It says nothing about how long the guarded function may
             take.
-        clock: Where the time comes from, in whole milliseconds since 1970: `"system"`, the wall clock, which is the
-            default, or a function, which is read once by the constructor.
-        instance: Who we are in the state changes we make; by default the name of the host.
+        clock: What time the circuits run by, in whole milliseconds since 1970. `"server"`, the default: that of each
+            server, which is asked by `TIME` ahead of the first command and again by a later call after 30 s, so that
+            hosts whose clocks differ agree. `"system"`: this host's wall clock as it is, which must then agree with
+            that of every other instance. Or a function, which is read once by the constructor.
+        instance: Who we are in the state changes we make, and in a `quorum`; by default the name of the host. Instances
+            that share a host, or its name, are to be given names of their own.
 
     Raises:
         TypeError: The client is of the wrong kind; the message names the right one.
@@ -120,7 +123,7 @@ class RedisStore(Store[Line]):
     ) -> None:
         known = recognise(client, is_async=False)
         options = read_options(prefix, timeout_ms, clock, instance)
-        super().__init__(options.link(Line(known, options.timeout_ms), reads_primary=known.reads_primary))
+        super().__init__(options.link(Line(known, options.timeout_ms), known))
 
     def close(self) -> None:
         """Ends what the store opened itself, which is nothing yet. The client stays open."""
@@ -139,5 +142,5 @@ def _module_of(kind: type[Store[Any]]) -> str:
     return "switchgear.redis" if issubclass(kind, RedisStore) else "switchgear.redis.asyncio"
 
 
-ClockOption: TypeAlias = "Literal['system'] | Callable[[], int]"
+ClockOption: TypeAlias = "Literal['server', 'system'] | Callable[[], int]"
 """Where a store's time comes from."""

@@ -1,6 +1,7 @@
-"""Sees to it that no exchange takes longer than it may, however the server drips its reply.
+"""Sees to it that something is done when a deadline has passed.
 
-What waits for one piece of a reply is bounded by the socket; this bounds them all together.
+Most of all that no exchange takes longer than it may, however the server drips its reply: what waits for one piece of
+it is bounded by the socket; this bounds them all together.
 """
 
 from __future__ import annotations
@@ -10,16 +11,18 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 
 class Watch:
-    """Cuts connections off that are in use for too long. One thread watches all of one store in one process."""
+    """Waits for deadlines. One thread watches all of one store in one process; what it does must not take long."""
 
     def __init__(self) -> None:
         self._keys = itertools.count()
         # Single operations of a dict are atomic: who takes an entry out first has it.
-        self._running: dict[int, tuple[float, socket.socket]] = {}
+        self._running: dict[int, tuple[float, Callable[[], object]]] = {}
         self._wake = threading.Event()
         self._asleep = True
         self._ended = False
@@ -27,14 +30,18 @@ class Watch:
 
     def begin(self, sock: socket.socket, deadline: float) -> int:
         """An exchange begins that is to end by the deadline (`time.monotonic()`). What to `end` it with."""
+        return self.await_end(deadline, partial(_cut_off, sock))
+
+    def await_end(self, deadline: float, overdue: Callable[[], object]) -> int:
+        """Something begins; if it has not ended by the deadline (`time.monotonic()`), a function is called."""
         key = next(self._keys)
-        self._running[key] = (deadline, sock)
+        self._running[key] = (deadline, overdue)
         if self._asleep:
             self._rouse()
         return key
 
     def end(self, key: int) -> bool:
-        """The exchange has ended. Whether it was in time; if not, its connection was cut off."""
+        """It has ended. Whether it was in time; if not, its connection was cut off, or the function called."""
         return self._running.pop(key, None) is not None
 
     def stop(self) -> None:
@@ -66,8 +73,12 @@ class Watch:
                 if self._wake.wait(delay):
                     self._wake.clear()
                 continue
-            for key, (due, sock) in running:
+            for key, (due, overdue) in running:
                 if due <= time.monotonic() and self.end(key):
-                    with suppress(OSError):
-                        # Under the layer of TLS, if there is one: its reader must not see it half-closed.
-                        socket.socket.shutdown(sock, socket.SHUT_RDWR)
+                    overdue()
+
+
+def _cut_off(sock: socket.socket) -> None:
+    with suppress(OSError):
+        # Under the layer of TLS, if there is one: its reader must not see it half-closed.
+        socket.socket.shutdown(sock, socket.SHUT_RDWR)

@@ -110,6 +110,22 @@ impl SharedCircuit {
         Step { health, ..self.unavailable(at, &talk) }
     }
 
+    /// Takes that whoever waited for this ticket has gone: interrupted, cancelled. That says nothing of the store. Those who
+    /// joined ask again. What the store says later is still handed in, so that a slot it gave can be given back.
+    pub fn on_gone(&mut self, at: Times, ticket: u64) -> Step {
+        let Some(talk) = self.conversations.get_mut(&ticket).filter(|talk| !talk.answered) else {
+            return Step::default();
+        };
+        talk.answered = true;
+        let talk = talk.clone();
+        self.end_flight(ticket);
+        self.successes.done(ticket);
+        match talk.goal {
+            Goal::Admission(_) => Step { others: Others::AskAgain, ..Step::default() },
+            _ => self.unavailable(at, &talk),
+        }
+    }
+
     /// Takes what another instance has announced of this circuit. Whether it is news: an announcement that is late, comes
     /// twice, or is one's own is none.
     pub fn on_event(&mut self, node: &Node, at: Times, announcement: &Announcement) -> bool {

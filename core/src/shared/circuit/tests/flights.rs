@@ -81,3 +81,38 @@ fn nobody_waits_again_for_a_store_that_did_not_answer() {
     assert_eq!(desk.fails(201, ticket, "Connection is closed.").others, Others::GoOn);
     assert_eq!(granted(&desk.circuit.admit_unasked(at(201))).kind, PermitKind::LocalClosed);
 }
+
+#[test]
+fn those_who_joined_ask_again_where_the_leader_has_gone_and_nobody_blames_the_store() {
+    let mut desk = desk(&[]);
+    for _ in 0..5 {
+        let ticket = desk.asks(100);
+        desk.sends();
+        joins(&mut desk, 100);
+        let step = desk.circuit.on_gone(at(101), ticket);
+        assert_eq!((step.answer, step.others), (None, Others::AskAgain));
+        assert_eq!(desk.circuit.on_gone(at(101), ticket), Step::default());
+        assert_eq!(desk.is_late(200, ticket), Step::default());
+        assert_eq!(desk.fails(200, ticket, "the connection is closed"), Step::default());
+    }
+    assert!(desk.node.is_asked());
+    assert_eq!(desk.circuit.in_flight(), 0);
+}
+
+#[test]
+fn a_slot_that_a_leader_is_given_after_he_has_gone_is_given_back() {
+    let mut desk = desk(&[]);
+    let ask = desk.asked_on();
+    desk.circuit.on_gone(at(102), ask.ticket);
+    assert_eq!(desk.replies(103, ask.ticket, &long([2, 2, 0, 7, 0])).answer, None);
+    assert_eq!(desk.sends().command, Command::Run(Script::Release));
+}
+
+#[test]
+fn an_outcome_whose_caller_has_gone_is_seen_to_by_this_process() {
+    let mut desk = desk(&[("failure_threshold", 1.into())]);
+    let permit = desk.admitted(90);
+    let told = desk.tells(100, Some(permit), Outcome::Failure);
+    assert!(desk.circuit.on_gone(at(101), told.ticket).counted);
+    assert!(matches!(desk.knows(102).answer, Some(Answer::Refused { .. })), "it stands until the store says more");
+}

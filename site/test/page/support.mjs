@@ -1,0 +1,50 @@
+// The playground as it was built, served from below a path, in a real Chromium.
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { openPage, startSite } from "../../../tests/support/browser.mjs";
+
+export const ROOT = join(import.meta.dirname, "../../..");
+export const DIST = join(ROOT, "site/dist");
+/** Not the root of the server: nothing is there but this. */
+export const PATH = "/playground/";
+
+/** Serves it; `headers` go with the page itself. */
+export async function startPlayground(headers = {}) {
+  const index = join(DIST, "index.html");
+  if (!existsSync(index)) throw new Error("there is no site/dist: run `npm run site`");
+  return startSite({
+    folders: { playground: DIST },
+    pages: { [PATH]: { text: readFileSync(index, "utf8"), headers } },
+  });
+}
+
+/** Opens it, and waits until its core has started. What goes wrong in the page is in `page.faults`. */
+export async function open(context, site, hash = "") {
+  const page = await openPage(context, `${site.origin}${PATH}${hash}`);
+  await page.waitForFunction(() => document.documentElement.dataset.ready === "true");
+  return page;
+}
+
+/** Shows the vectors' view, with the project's own file that comes first. */
+export async function openVectors(page) {
+  await page.click("#tab-vectors");
+  await page.waitForSelector("#vector-body:not([hidden])");
+}
+
+/** All that a reader sees of the simulation: what is typed, and what is said. */
+export function seen(page) {
+  return page.evaluate(() => {
+    const typed = [...document.querySelectorAll("form input, form select")]
+      .filter(({ id }) => id !== "link")
+      .map(({ id, value }) => [id.replace(/^outage-\d+/, "outage"), value]);
+    const said = [
+      ...document.querySelectorAll(
+        ".view dd, .view .says, .view .lamp, .view .big, .view td, .view .jump, .chip, .where",
+      ),
+    ];
+    const graph = [...document.querySelectorAll(".graph path, .graph rect, .graph line")].map(
+      (shape) => shape.outerHTML,
+    );
+    return { typed, said: said.map(({ textContent }) => textContent), graph };
+  });
+}

@@ -1,0 +1,13 @@
+import { defineConfig } from "vitest/config";
+
+// The simulation, on the real core: site/build.mjs has made the module. What is seen of it is tested in test/page/.
+export default defineConfig({
+  test: {
+    include: ["site/test/*.test.ts"],
+    root: new URL("..", import.meta.url).pathname,
+    server: { deps: { external: [/[\\/]dist[\\/]/] } },
+    pool: "forks",
+    maxWorkers: 2,
+    testTimeout: 180_000,
+  },
+});
