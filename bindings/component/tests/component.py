@@ -65,15 +65,16 @@ class Resource:
         self._interface = interface
         self._name = name
         maker = f"[static]{name}.{by}" if by == "create" else f"[constructor]{name}"
-        self._handle = instance.call(interface, maker, *arguments)
+        #: What other resources take it by.
+        self.handle = instance.call(interface, maker, *arguments)
 
     def call(self, method: str, *arguments: Any) -> Any:
         """What a method gives; its error is raised."""
-        return self._instance.call(self._interface, f"[method]{self._name}.{method}", self._handle, *arguments)
+        return self._instance.call(self._interface, f"[method]{self._name}.{method}", self.handle, *arguments)
 
     def drop(self) -> None:
         """Lets it go. The component keeps it until then."""
-        self._handle.drop(self._instance.store)
+        self.handle.drop(self._instance.store)
 
 
 def record(**fields: Any) -> Record:

@@ -181,7 +181,7 @@ def test_what_is_no_length_of_an_opening(instance: Instance) -> None:
     for length in (0, 3_155_760_000_001, 2**64 - 1):
         assert problem(circuit.call, "trip", 0, length)[:2] == ("config_invalid", "for_ms")
     assert circuit.call("state") == "closed"
-    shared = Resource(instance, "shared", "circuit", "billing", "cb:", 1, "camel", [])
+    shared = circuit_of_a_fleet(instance)
     code, field, value, _ = problem(shared.call, "control", 0, Variant("trip", 0))
     assert (code, field, value, shared.call("in-flight")) == ("config_invalid", "forMs", "0", 0)
 
@@ -247,8 +247,33 @@ def test_scripts_and_constants_of_the_shared_half(instance: Instance) -> None:
     assert instance.call("shared", "default-timeout-ms") == 100
 
 
-def circuit(instance: Instance, *layers: dict[str, Any], name: str = "billing", prefix: str = "cb:") -> Resource:
-    return Resource(instance, "shared", "circuit", name, prefix, 0x5EED, "camel", [settings(each) for each in layers])
+class Shared:
+    """A circuit of a fleet, and the node that it lives on."""
+
+    def __init__(self, instance: Instance, name: str, prefix: str, layers: tuple[dict[str, Any], ...]) -> None:
+        given = [settings(each) for each in layers]
+        self.circuit = Resource(instance, "shared", "circuit", name, prefix, 0x5EED, "host-1", "camel", given)
+        self.node = Resource(instance, "shared", "node", by="constructor")
+
+    def call(self, method: str, *arguments: Any) -> Any:
+        """Calls a method; of one that takes the time, the time comes first and serves as both."""
+        if method in ("success-is-free", "in-flight", "next-ask", "free-until"):
+            return self.circuit.call(method)
+        now, *rest = arguments
+        return self.circuit.call(method, self.node.handle, record(host=now, store=now), *rest)
+
+    def asks(self, method: str, *arguments: Any) -> Any:
+        """Begins what is not answered at once: the one thing to send."""
+        begun = self.call(method, *arguments)
+        ask = self.call("next-ask")
+        assert (begun, self.call("next-ask")) == (Variant("wait", ask.ticket), None)
+        return ask
+
+
+def circuit_of_a_fleet(
+    instance: Instance, *layers: dict[str, Any], name: str = "billing", prefix: str = "cb:"
+) -> Shared:
+    return Shared(instance, name, prefix, layers)
 
 
 UNHEARD_OF = (None,) * 5
@@ -256,75 +281,106 @@ OPEN = ("open", None, "7", "1000", "500")
 
 
 def test_what_is_no_shared_circuit(instance: Instance) -> None:
-    assert problem(lambda: circuit(instance, name=""))[:2] == ("name_invalid", None)
-    assert problem(lambda: circuit(instance, prefix="}"))[0] == "name_invalid"
-    assert problem(lambda: circuit(instance, {"onStoreFailure": "guess"}))[:3] == (
+    assert problem(lambda: circuit_of_a_fleet(instance, name=""))[:2] == ("name_invalid", None)
+    assert problem(lambda: circuit_of_a_fleet(instance, prefix="}"))[0] == "name_invalid"
+    assert problem(lambda: circuit_of_a_fleet(instance, {"onStoreFailure": "guess"}))[:3] == (
         "config_invalid",
         "onStoreFailure",
         "'guess'",
     )
+    assert problem(lambda: circuit_of_a_fleet(instance, {"quorum": 6}))[:3] == ("config_invalid", "quorum", "6")
 
 
 def test_an_admission_and_its_outcome(instance: Instance) -> None:
-    shared = circuit(instance, {"tripOn": "rate"})
-    ask = shared.call("admit", 5).ask
-    assert fields_of(ask) == {
-        "ticket": 1,
+    shared = circuit_of_a_fleet(instance, {"tripOn": "rate"})
+    ask = shared.asks("admit", 5)
+    assert (ask.ticket, fields_of(ask)["delay-ms"], ask.command.tag) == (1, 0, "run")
+    assert fields_of(ask.command.payload) == {
         "script": "admit",
         "by-text": False,
-        "delay-ms": 0,
         "keys": ["{cb:billing}"],
         "arguments": [],
     }
     step = shared.call("on-reading", 6, ask.ticket, UNHEARD_OF)
-    assert step.answer.tag == "granted"
+    assert (step.answer.tag, step.others) == ("granted", "share")
     permit = step.answer.payload
-    assert (permit.kind, permit.epoch, fields_of(permit.id)) == ("closed", 0, {"nonce": 0x5EED, "counter": 1})
+    assert (permit.kind, permit.epoch, permit.id.nonce) == ("closed", 0, 0x5EED)
     assert shared.call("success-is-free") is False
-    told = shared.call("settle", 7, permit, "success")
-    assert (told.answer, told.ask.script) == (None, "record-success")
-    assert told.ask.keys == ["{cb:billing}", "{cb:billing}:f", "{cb:billing}:p", "{cb:billing}:r"]
-    assert told.ask.arguments[:4] == ["7", "0000000000005eed0000000000002", "0", "0"]
-    done = shared.call("on-reply", 8, told.ask.ticket, [1, 0, 0, 0, 0, -1, -1, 0, -1, 0])
-    assert (done.answer, done.counted, shared.call("in-flight")) == (Variant("settled", "applied"), True, 0)
+    success = shared.call("settle", 7, permit, "success")
+    assert (success.tag, success.payload.answer) == ("answered", Variant("settled", "applied")), "nobody waits for it"
+    told = shared.call("next-ask")
+    run = told.command.payload
+    assert run.script == "record-success"
+    assert run.keys == ["{cb:billing}", "{cb:billing}:f", "{cb:billing}:p", "{cb:billing}:r"]
+    assert run.arguments[:4] == ["7", "0000000000005eed0000000000002", "0", "0"]
+    done = shared.call("on-reply", 8, told.ticket, [1, 0, 0, 0, 0, -1, -1, 0, -1, 0])
+    assert (done.answer, shared.call("in-flight")) == (None, 0)
+    failure = shared.asks("settle", 9, permit, "failure")
+    done = shared.call("on-reply", 9, failure.ticket, [1, 0, 0, 0, 0, -1, -1, 0, -1, 0])
+    assert (done.answer, done.counted) == (Variant("settled", "applied"), True)
     released = shared.call("settle", 9, permit, "release")
-    assert (released.answer, released.ask) == (Variant("settled", "applied"), None)
+    assert (released.payload.answer, shared.call("next-ask")) == (Variant("settled", "applied"), None)
 
 
 def test_an_open_circuit_refuses_from_what_was_read(instance: Instance) -> None:
-    shared = circuit(instance)
-    answer = shared.call("on-reading", 1400, shared.call("admit", 1400).ask.ticket, OPEN).answer
+    shared = circuit_of_a_fleet(instance)
+    answer = shared.call("on-reading", 1400, shared.asks("admit", 1400).ticket, OPEN).answer
     assert (answer.tag, fields_of(answer.payload)) == ("refused", {"state": "open", "retry-after-ms": 100})
+    known = shared.call("admit", 1499)
+    assert (known.tag, fields_of(known.payload.answer.payload)["retry-after-ms"]) == ("answered", 1)
 
 
 def test_a_late_probe_is_given_back(instance: Instance) -> None:
-    shared = circuit(instance)
-    ask = shared.call("on-reading", 1500, shared.call("admit", 1500).ask.ticket, OPEN).ask
-    assert (ask.script, shared.call("in-flight")) == ("can-request", 1)
-    assert shared.call("on-deadline", ask.ticket).answer.tag == "unavailable"
+    shared = circuit_of_a_fleet(instance, {"onStoreFailure": "fail-closed"})
+    shared.call("on-reading", 1500, shared.asks("admit", 1500).ticket, OPEN)
+    ask = shared.call("next-ask")
+    assert (ask.command.payload.script, shared.call("in-flight")) == ("can-request", 1)
+    late = shared.call("on-deadline", 1600, ask.ticket)
+    assert (late.answer.tag, late.others) == ("unavailable", "go-on")
     step = shared.call("on-reply", 1600, ask.ticket, [2, 2, 0, 1500, 0, 1, 1, 0, -1, 0])
-    assert (step.answer, step.transition.reason, step.ask.script) == (None, "cooldown", "release")
-    assert shared.call("on-reply", 1601, step.ask.ticket, [1, 2, 0, 1500, 0, -1, -1, 0, -1, 0]).answer is None
+    back = shared.call("next-ask")
+    assert (step.answer, step.transition.reason, back.command.payload.script) == (None, "cooldown", "release")
+    assert shared.call("on-reply", 1601, back.ticket, [1, 2, 0, 1500, 0, -1, -1, 0, -1, 0]).answer is None
 
 
 def test_a_store_that_fails(instance: Instance) -> None:
-    closed, opened = circuit(instance), circuit(instance, {"onStoreFailure": "fail-open"})
-    assert closed.call("on-error", 0, closed.call("admit", 0).ask.ticket, "LOADING").answer.tag == "unavailable"
-    granted = opened.call("on-error", 0, opened.call("admit", 0).ask.ticket, "connection refused").answer
-    assert (granted.tag, granted.payload.kind) == ("granted", "unasked")
-    assert opened.call("settle", 1, granted.payload, "failure").answer == Variant("settled", "stale")
+    def answer(policy: str) -> tuple[Shared, Any]:
+        shared = circuit_of_a_fleet(instance, {"onStoreFailure": policy})
+        return shared, shared.call("on-error", 0, shared.asks("admit", 0).ticket, "LOADING").answer
+
+    assert answer("fail-closed")[1].tag == "unavailable"
+    for policy, kind, status in [("fail-open", "unasked", "stale"), ("local", "local-closed", "applied")]:
+        shared, granted = answer(policy)
+        assert (granted.tag, granted.payload.kind) == ("granted", kind)
+        settled = shared.call("settle", 1, granted.payload, "failure")
+        assert settled.payload.answer == Variant("settled", status)
+
+
+def test_a_node_that_fails_three_times_is_asked_no_more_and_looked_after(instance: Instance) -> None:
+    shared = circuit_of_a_fleet(instance)
+    health = [shared.call("on-error", now, shared.asks("admit", now).ticket, "gone").health for now in range(3)]
+    assert health == [None, None, Variant("degraded", "node")]
+    assert (shared.call("admit", 3).tag, shared.call("next-ask")) == ("answered", None)
+    shared.call("admit", 1002)
+    look = shared.call("next-ask")
+    assert shared.call("on-reading", 1003, look.ticket, UNHEARD_OF).health == Variant("restored", "node")
+    assert shared.node.call("is-asked")
+    assert shared.node.call("replaced") is None
 
 
 def test_what_no_script_of_ours_replies(instance: Instance) -> None:
-    shared = circuit(instance)
     for reply in ([], [7], [1] * 40, [-(2**63), 2**63 - 1]):
-        step = shared.call("on-reply", 0, shared.call("get-state", 0).ask.ticket, reply)
+        shared = circuit_of_a_fleet(instance, {"onStoreFailure": "fail-closed"})
+        step = shared.call("on-reply", 0, shared.asks("get-state", 0).ticket, reply)
         assert (step.malformed, step.answer.tag) == (True, "unavailable"), reply
-    nothing = record(answer=None, ask=None, transition=None, counted=False, config_mismatch=False, malformed=False)
+    shared = circuit_of_a_fleet(instance)
+    said = {"answer": None, "transition": None, "counted": False, "config_mismatch": False, "malformed": False}
+    nothing = record(**said, others="share", health=None)
     assert shared.call("on-reply", 0, 99, [1]) == nothing
     assert shared.call("on-error", 0, 99, "") == nothing
     assert shared.call("on-reading", 0, 99, UNHEARD_OF) == nothing
-    assert shared.call("on-deadline", 99) == nothing
+    assert shared.call("on-deadline", 0, 99) == nothing
+    assert instance.call("shared", "parse-announcement", "hello") is None
 
 
 def test_a_result_is_read_as_it_is_meant() -> None:

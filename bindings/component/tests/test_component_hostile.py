@@ -78,23 +78,28 @@ call_id = st.builds(lambda nonce, counter: record(nonce=nonce, counter=counter),
 ticket = st.one_of(st.integers(0, 12), u64)
 message = st.one_of(st.sampled_from(["NOSCRIPT", "TRYAGAIN", "LOADING"]), text)
 field = st.one_of(st.none(), st.sampled_from(["open", "half-open", "forced-open", "disabled", "0", "1000"]), text)
+times = st.builds(lambda host, store: record(host=host, store=store), moment, st.one_of(st.none(), moment))
+kinds_of_permit = ["closed", "probe", "bypass", "unasked", "local-closed", "local-probe"]
 of_circuit = st.one_of(
-    st.tuples(st.sampled_from(["admit", "get-state"]), moment),
-    st.tuples(st.just("settle"), moment, permit(["closed", "probe", "bypass", "unasked"], call_id), outcome),
+    st.tuples(st.sampled_from(["admit", "get-state"]), times),
+    st.tuples(st.just("settle"), times, permit(kinds_of_permit, call_id), outcome),
     st.tuples(
         st.just("control"),
-        moment,
+        times,
         st.one_of(
             st.sampled_from(["reset", "force-open", "disable"]).map(Variant),
             st.one_of(st.none(), u64).map(lambda it: Variant("trip", it)),
         ),
     ),
-    st.tuples(st.just("on-reading"), moment, ticket, st.tuples(field, field, field, field, field)),
-    st.tuples(st.just("on-reply"), moment, ticket, st.lists(s64, max_size=14)),
-    st.tuples(st.just("on-error"), moment, ticket, message),
-    st.tuples(st.just("on-deadline"), ticket),
-    st.tuples(st.sampled_from(["success-is-free", "in-flight"])),
+    st.tuples(st.just("on-reading"), times, ticket, st.tuples(field, field, field, field, field)),
+    st.tuples(st.just("on-reply"), times, ticket, st.lists(s64, max_size=14)),
+    st.tuples(st.just("on-error"), times, ticket, message),
+    st.tuples(st.just("on-deadline"), times, ticket),
+    st.tuples(st.just("on-event"), times, st.one_of(text, st.just("1 0 1 0 9 9 5 50 00000000000000cd billing\ni"))),
+    st.tuples(st.just("admit-unasked"), times),
+    st.tuples(st.sampled_from(["success-is-free", "in-flight", "next-ask", "free-until"])),
 )
+WITHOUT_NODE = ("admit-unasked", "success-is-free", "in-flight", "next-ask", "free-until")
 
 
 @pytest.fixture(scope="module")
@@ -141,19 +146,22 @@ def test_the_order_of_groups(instance: Instance, capacity: int, calls: list[tupl
 
 
 @examples(max_examples=EXAMPLES, deadline=None)
-@given(st.tuples(text, text, u64), naming, layers)
+@given(st.tuples(text, text, u64, text), naming, layers)
 def test_names_and_options_of_shared_circuits(
-    instance: Instance, names: tuple[str, str, int], naming: str, layers: list[list[Record]]
+    instance: Instance, names: tuple[str, str, int, str], naming: str, layers: list[list[Record]]
 ) -> None:
     made = attempt(lambda: Resource(instance, "shared", "circuit", *names, naming, layers))
-    run(made, [("admit", 0)])
+    run(made, [("admit-unasked", record(host=0, store=None)), ("next-ask",)])
 
 
 @examples(max_examples=EXAMPLES, deadline=None)
-@given(u64, st.lists(of_circuit, max_size=25), st.sampled_from(["fail-open", "fail-closed"]))
+@given(u64, st.lists(of_circuit, max_size=25), st.sampled_from(["local", "fail-open", "fail-closed"]))
 def test_shared_circuits(instance: Instance, nonce: int, calls: list[tuple[Any, ...]], on_store_failure: str) -> None:
     options = [record(name="onStoreFailure", value=Variant("text", on_store_failure))]
-    run(Resource(instance, "shared", "circuit", "billing", "cb:", nonce, "camel", [options]), calls)
+    node = Resource(instance, "shared", "node", by="constructor")
+    made = Resource(instance, "shared", "circuit", "billing", "cb:", nonce, "host-1", "camel", [options])
+    run(made, [(name, *rest) if name in WITHOUT_NODE else (name, node.handle, *rest) for name, *rest in calls])
+    node.drop()
 
 
 @examples(max_examples=EXAMPLES, deadline=None)
