@@ -155,6 +155,7 @@ impl From<&Field> for Row {
             Kind::Duration => ("duration", NONE),
             Kind::Timer => ("timer", NONE),
             Kind::Share => ("share", NONE),
+            Kind::Age => ("age", NONE),
             Kind::Factor => ("factor", NONE),
         };
         let (default, of) = match field.default {
