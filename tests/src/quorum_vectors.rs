@@ -1,6 +1,6 @@
 //! The vectors of `tests/quorum/`: timelines of a circuit that trips by a quorum, on the core's model and on the scripts.
 //!
-//! A file is `{"about", "vectors": [...]}`; a vector and a step are those of [`vectors`](crate::vectors), but that a vector
+//! A file is `{"about", "vectors": [...]}`; a vector and a step are those of [`crate::vectors`], but that a vector
 //! says its `quorum` and a step which `instance` does it. `tests/quorum.schema.json` is the format.
 
 use std::fs;
