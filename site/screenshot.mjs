@@ -1,0 +1,34 @@
+// Makes docs/playground.png, which stands in the README: `npm run site:screenshot`. The same page gives the same picture.
+import { statSync } from "node:fs";
+import { join } from "node:path";
+import { openPage, startBrowser } from "../tests/support/browser.mjs";
+import { PATH, startPlayground } from "./serve.mjs";
+
+const file = join(import.meta.dirname, "../docs/playground.png");
+const WIDTH = 1180;
+/** Whoever reads the README waits for it. */
+const MAX_BYTES = 200_000;
+
+const [browser, site] = await Promise.all([startBrowser(), startPlayground()]);
+try {
+  const context = await browser.newContext({
+    viewport: { width: WIDTH, height: 1200 },
+    colorScheme: "light",
+    reducedMotion: "reduce",
+  });
+  const page = await openPage(context, site.origin + PATH);
+  await page.waitForFunction(() => document.documentElement.dataset.ready === "true");
+  await page.evaluate(() => document.fonts.ready);
+  // Down to what the moment shows; the lists below say the same in words.
+  const height = await page.evaluate(
+    () => Math.ceil(document.querySelector(".cards").getBoundingClientRect().bottom) + 7,
+  );
+  await page.screenshot({ path: file, clip: { x: 0, y: 0, width: WIDTH, height } });
+  if (page.faults.length > 0) throw new Error(page.faults.join("\n"));
+} finally {
+  await browser.close();
+  await site.close();
+}
+const { size } = statSync(file);
+if (size > MAX_BYTES) throw new Error(`${file} is ${size} bytes long: at most ${MAX_BYTES} may be`);
+console.log(`docs/playground.png: ${size} bytes`);
