@@ -53,6 +53,8 @@ node_lane() {
   once "node tests on WebAssembly" dist "${NODE_SOURCES[@]}" -- npm run --silent test:wasm
   once "WebAssembly modules" dist "${NODE_SOURCES[@]}" tests/vectors -- \
     node --test --test-reporter=spec --test-concurrency=1 bindings/wasm/test/*.test.mjs
+  once "build the playground" site/dist "${NODE_SOURCES[@]}" site tests/vectors -- npm run --silent site
+  once "playground" site/dist "${NODE_SOURCES[@]}" site tests/vectors -- npm run --silent test:site
   step "browser" node --test --test-reporter=spec tests/browser/
   step "repo rules" node --test --test-reporter=spec tests/repo/rules.test.mjs
   step "package" node --test --test-reporter=spec tests/pack/pack.test.mjs

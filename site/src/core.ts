@@ -12,7 +12,7 @@ export type { Snapshot, State };
 export interface Field {
   readonly name: string;
   readonly synonym: string | null;
-  readonly kind: "word" | "count" | "duration" | "timer" | "share" | "factor";
+  readonly kind: "word" | "count" | "duration" | "timer" | "age" | "share" | "factor";
   /** What a `word` may be. */
   readonly words: readonly string[];
   /** What is valid, in the words of the core's error. */

