@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 from support.servers import Server, start_server
@@ -44,3 +44,19 @@ def new_async_world(request: pytest.FixtureRequest) -> NewAsyncWorld:
     if request.param == "local":
         return local_async_world
     return partial(shared_async_world, request.getfixturevalue("redis_server"))
+
+
+@pytest.fixture(params=["sync", "asyncio"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """Which side of the package."""
+    param: str = request.param
+    return param
+
+
+@pytest.fixture
+def side(kind: str, redis_server: Server) -> Iterator[Any]:
+    """One side of the package, on the server that tests leave alone."""
+    from support.sides import side_of
+
+    with side_of(kind, redis_server.port) as side:
+        yield side

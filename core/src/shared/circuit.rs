@@ -330,20 +330,14 @@ impl SharedCircuit {
 
     fn begin(&mut self, goal: Goal, request: Request, node: &mut Node, at: Times) -> u64 {
         self.last_ticket += 1;
-        let talk = self.conversation(goal, request, at);
-        self.send(self.last_ticket, talk, node, at, 0);
+        self.send(self.last_ticket, Conversation::new(goal, request, at.host), node, at, 0);
         self.last_ticket
-    }
-
-    const fn conversation(&mut self, goal: Goal, request: Request, at: Times) -> Conversation {
-        let asked = self.known.ask(at.host);
-        Conversation { goal, request, asks_time: false, asked, at: at.host, answered: false, by_text: false }
     }
 
     /// Sends what is to be asked; first a question for the time, where nobody knows it.
     fn send(&mut self, ticket: u64, mut talk: Conversation, node: &mut Node, at: Times, delay_ms: u64) {
         talk.asked = self.known.ask(at.host);
-        let store = at.store.or_else(|| node.clock.now(at.host));
+        let store = at.at_store(node);
         talk.asks_time = store.is_none() && talk.request.needs_time();
         talk.at = store.unwrap_or(at.host);
         let (command, args) = if talk.asks_time {
@@ -356,11 +350,6 @@ impl SharedCircuit {
         }
         self.outbox.push_back(Ask { ticket, command, by_text: talk.by_text, delay_ms, args });
         self.conversations.insert(ticket, talk);
-    }
-
-    /// The store's time; the host's as long as nobody knows it.
-    fn store_now(&self, node: &Node, at: Times) -> Millis {
-        at.store.or_else(|| node.clock.now(at.host)).unwrap_or(at.host)
     }
 }
 

@@ -99,6 +99,12 @@ pub(super) struct Conversation {
 }
 
 impl Conversation {
+    /// One that has not been sent yet.
+    pub(super) const fn new(goal: Goal, request: Request, host: Millis) -> Self {
+        let asked = Asked { at: host, turn: 0 };
+        Self { goal, request, asks_time: false, asked, at: host, answered: false, by_text: false }
+    }
+
     /// What the command that is in flight asks of its server.
     pub(super) const fn way(&self) -> Way {
         match self.request.command() {

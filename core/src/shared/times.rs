@@ -1,5 +1,6 @@
 //! The two times of a shared circuit.
 
+use super::node::Node;
 use crate::time::Millis;
 
 /// What time it is, to the host and to the store.
@@ -19,6 +20,11 @@ impl Times {
     #[must_use]
     pub const fn one(now: Millis) -> Self {
         Self { host: now, store: Some(now) }
+    }
+
+    /// The store's time, as far as it is known.
+    pub(super) fn at_store(&self, node: &Node) -> Option<Millis> {
+        self.store.or_else(|| node.clock.now(self.host))
     }
 
     /// The host's time; the store's is what the node says.

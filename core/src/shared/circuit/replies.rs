@@ -29,7 +29,7 @@ impl SharedCircuit {
         }
         let Some(talk) = self.conversations.remove(&ticket) else { return Step::default() };
         let health = self.heard(node, at.host, &talk, Heard::Answer);
-        let view = reading::view(self.store_now(node, at), fields);
+        let view = reading::view(at.at_store(node).unwrap_or(at.host), fields);
         if let Some(view) = view {
             self.learn(view, talk.asked, at.host);
         }
@@ -132,7 +132,7 @@ impl SharedCircuit {
         if announcement.is_of(self.last_id.nonce) || announcement.transition.epoch <= self.known.epoch() {
             return false;
         }
-        let store = at.store.or_else(|| node.clock.now(at.host));
+        let store = at.at_store(node);
         let Some((view, store)) = announcement.view(store).zip(store) else {
             // Nobody knows how old it is, or it does not say enough.
             self.known.forget(announcement.transition.epoch);
@@ -159,8 +159,7 @@ impl SharedCircuit {
         }
         let args = vec![id.to_string(), self.config_arg.clone(), self.channel.clone(), self.origin.clone()];
         let request = Request::Timed(Script::CanRequest, args);
-        let talk = self.conversation(Goal::Admission(id), request, at);
-        self.send(ticket, talk, node, at, 0);
+        self.send(ticket, Conversation::new(Goal::Admission(id), request, at.host), node, at, 0);
         Step { health, ..Step::default() }
     }
 

@@ -176,6 +176,15 @@ fn a_known_opening_is_kept_through_an_outage() {
     assert!(matches!(desk.knows(30_051).answer, Some(Answer::Refused { state: State::HalfOpen, .. })));
 }
 
+/// Two failures that the store takes without tripping: this process has seen enough, its fleet has not.
+fn outvoted(desk: &mut Desk) {
+    for now in [100, 101] {
+        let permit = desk.admitted(now);
+        let ask = desk.tells(now, Some(permit), Outcome::Failure);
+        desk.replies(now, ask.ticket, &long([1, 0, 0, 42, 0]));
+    }
+}
+
 fn outage_while_open(desk: &mut Desk, from: u64) {
     for now in [from, from + 1, from + 2] {
         let ticket = desk.asks(now);
@@ -342,11 +351,7 @@ fn a_process_that_mirrored_a_forgotten_opening_counts_again() {
 #[test]
 fn a_process_that_its_fleet_outvoted_stands_as_soon_as_the_store_takes_no_more() {
     let mut desk = desk(&[("failure_threshold", 2.into())]);
-    for now in [100, 101] {
-        let permit = desk.admitted(now);
-        let ask = desk.tells(now, Some(permit), Outcome::Failure);
-        desk.replies(now, ask.ticket, &long([1, 0, 0, 42, 0]));
-    }
+    outvoted(&mut desk);
     let permit = desk.admitted(102);
     let ask = desk.tells(103, Some(permit), Outcome::Failure);
     let step = desk.fails(104, ask.ticket, "NOPERM this user has no permissions to run the 'hset' command");
@@ -358,11 +363,7 @@ fn a_process_that_its_fleet_outvoted_stands_as_soon_as_the_store_takes_no_more()
 #[test]
 fn what_it_saw_long_ago_counts_no_more_where_the_store_says_closed() {
     let mut desk = desk(&[("failure_threshold", 2.into())]);
-    for now in [100, 101] {
-        let permit = desk.admitted(now);
-        let ask = desk.tells(now, Some(permit), Outcome::Failure);
-        desk.replies(now, ask.ticket, &long([1, 0, 0, 42, 0]));
-    }
+    outvoted(&mut desk);
     let permit = desk.admitted(30_101);
     let ask = desk.tells(30_102, Some(permit), Outcome::Failure);
     assert_eq!(desk.fails(30_103, ask.ticket, LOST).transition, None, "the first of two");
@@ -395,11 +396,7 @@ fn a_failure_from_before_the_trip_prolongs_nothing() {
 #[test]
 fn a_failure_that_nobody_took_marks_a_process_that_had_tripped_with_others() {
     let mut desk = desk(&[("trip_on", "consecutive".into()), ("failure_threshold", 2.into())]);
-    for now in [100, 101] {
-        let permit = desk.admitted(now);
-        let ask = desk.tells(now, Some(permit), Outcome::Failure);
-        desk.replies(now, ask.ticket, &long([1, 0, 0, 42, 0]));
-    }
+    outvoted(&mut desk);
     // Elsewhere a success came between: the store admits, and then takes no more.
     let permit = desk.admitted(102);
     let ask = desk.tells(103, Some(permit), Outcome::Failure);
