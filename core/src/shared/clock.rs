@@ -5,25 +5,44 @@ use crate::time::Millis;
 /// The clock of one node, as this process knows it. Asks nothing by itself: a call that comes along does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct NodeClock {
-    /// The node's time minus the host's.
-    offset: Option<i64>,
+    sample: Option<Sample>,
     /// When it was asked last, whether or not it answered.
     asked_at: u64,
+}
+
+/// What the node was heard to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sample {
+    /// The node's time minus the host's.
+    offset: i64,
+    /// How long the answer took: the node may have read its clock at either end, so the offset is wrong by half at most.
+    took: u64,
+    heard_at: u64,
 }
 
 /// How long a sample is good for, in milliseconds: monotonic clocks drift by less than a millisecond in that time.
 const GOOD_FOR_MS: u64 = 30_000;
 
+/// An answer that took longer, in milliseconds, is a makeshift: many round trips in a data centre, and what a host whose
+/// store has a longer deadline may get while it is stalled.
+const COARSE_MS: u64 = 100;
+
+/// How soon a makeshift is replaced, in milliseconds: not by every call of a network that is slow for good.
+const COARSE_FOR_MS: u64 = 1_000;
+
 impl NodeClock {
     /// The node's time; none as long as it has not been heard.
     pub(super) fn now(&self, host: Millis) -> Option<Millis> {
-        let ms = host.get().saturating_add_signed(self.offset?);
+        let ms = host.get().saturating_add_signed(self.sample?.offset);
         Some(Millis::new(ms).unwrap_or(Millis::MAX))
     }
 
     /// Whether it is to be asked again.
-    pub(super) const fn is_due(&self, host: Millis) -> bool {
-        self.offset.is_some() && host.get() >= self.asked_at.saturating_add(GOOD_FOR_MS)
+    pub(super) fn is_due(&self, host: Millis) -> bool {
+        self.sample.is_some_and(|sample| {
+            let good_for = if sample.took > COARSE_MS { COARSE_FOR_MS } else { GOOD_FOR_MS };
+            host.get() >= self.asked_at.saturating_add(good_for)
+        })
     }
 
     /// It was asked.
@@ -31,7 +50,8 @@ impl NodeClock {
         self.asked_at = host.get();
     }
 
-    /// It answered, with seconds and microseconds: what it read halfway between question and answer. False if that is no time.
+    /// It answered, with seconds and microseconds: what it read halfway between question and answer. A coarser answer takes the
+    /// place of a finer one only when that is old. False if that is no time.
     pub(super) fn heard(&mut self, sent: Millis, received: Millis, reply: &[i64]) -> bool {
         let &[seconds, micros] = reply else { return false };
         let Some(ms) = seconds.checked_mul(1000).and_then(|ms| ms.checked_add(micros / 1000)) else { return false };
@@ -39,14 +59,19 @@ impl NodeClock {
             return false;
         }
         let middle = i64::try_from(u64::midpoint(sent.get(), received.get())).unwrap_or(LATEST);
-        self.offset = Some(ms - middle);
+        let (offset, heard_at) = (ms - middle, received.get());
+        let took = heard_at.saturating_sub(sent.get());
+        let is_finer = |last: Sample| took <= last.took.max(COARSE_MS) || heard_at >= last.heard_at + GOOD_FOR_MS;
+        if self.sample.is_none_or(is_finer) {
+            self.sample = Some(Sample { offset, took, heard_at });
+        }
         true
     }
 
     /// It will not say: the host's own time, which begins at the same moment, must do.
     pub(super) const fn give_up(&mut self) {
-        if self.offset.is_none() {
-            self.offset = Some(0);
+        if self.sample.is_none() {
+            self.sample = Some(Sample { offset: 0, took: 0, heard_at: 0 });
         }
     }
 }
@@ -103,5 +128,29 @@ mod tests {
         clock.heard(at(10_000), at(10_000), &[1, 0]);
         assert_eq!(clock.now(at(3)), Some(at(0)));
         assert_eq!(clock.now(Millis::MAX).map(Millis::get), Some((1 << 52) - 9_000));
+    }
+
+    #[test]
+    fn an_answer_that_took_long_is_replaced_soon() {
+        let mut clock = NodeClock::default();
+        clock.asked(at(0));
+        clock.heard(at(0), at(5_000), &[100, 0]);
+        assert_eq!(clock.now(at(5_000)), Some(at(102_500)), "wrong by half of that at most");
+        assert!(!clock.is_due(at(999)));
+        assert!(clock.is_due(at(5_000)));
+        clock.asked(at(5_000));
+        clock.heard(at(5_000), at(5_010), &[105, 0]);
+        assert_eq!(clock.now(at(5_010)), Some(at(105_005)));
+        assert!(!clock.is_due(at(34_999)));
+    }
+
+    #[test]
+    fn a_coarse_answer_replaces_no_fine_one_before_that_is_old() {
+        let mut clock = NodeClock::default();
+        clock.heard(at(0), at(10), &[100, 0]);
+        assert!(clock.heard(at(20_000), at(25_000), &[200, 0]));
+        assert_eq!(clock.now(at(25_000)), Some(at(124_995)));
+        clock.heard(at(26_000), at(30_010), &[200, 0]);
+        assert_eq!(clock.now(at(30_010)), Some(at(202_005)), "clocks drift, and may be set");
     }
 }
