@@ -82,6 +82,7 @@ export class Bench {
 
   /** Follows the address, if it holds a set-up. One that is broken changes nothing. */
   private follow(): void {
+    this.told = location.hash;
     if (location.hash.length <= 1 || location.hash.slice(1) === linkOf({ setup: this.setup, at: this.at })) return;
     const problem = byId("problem", HTMLElement);
     try {
@@ -180,14 +181,17 @@ export class Bench {
   }
 
   private settling: ReturnType<typeof setTimeout> | undefined;
+  /** What the address held when this page last wrote or followed it. Anything else is still to be followed. */
+  private told = location.hash;
 
   /** The address follows what is shown, once that has come to rest: browsers refuse to be told at every frame. */
   private address(): void {
     clearTimeout(this.settling);
     this.settling = setTimeout(() => {
       // A broken link stays to be looked at.
-      if (byId("problem", HTMLElement).hidden)
-        history.replaceState(null, "", `#${linkOf({ setup: this.setup, at: this.at })}`);
+      if (!byId("problem", HTMLElement).hidden || location.hash !== this.told) return;
+      history.replaceState(null, "", `#${linkOf({ setup: this.setup, at: this.at })}`);
+      this.told = location.hash;
     }, SETTLED_MS);
   }
 
