@@ -12,7 +12,7 @@ from support.calls import names_of, ok, questions, refused, told_by
 from support.clock import ManualClock
 from support.servers import Server
 from support.sides import Asyncio, Sync, side_of
-from support.stores import PATIENT, heard, name
+from support.stores import PATIENT, heard, name, set_deadline
 from switchgear import CircuitOpenError
 
 pytestmark = pytest.mark.thread_unsafe(reason="the tests stop, pause and flush their servers, and count commands")
@@ -146,11 +146,13 @@ def test_an_interrupted_leader_does_not_strand_those_who_joined(redis_server: Se
 
 def test_a_leader_who_is_no_more_strands_nobody_for_longer_than_a_deadline(side: Any) -> None:
     client = side.tapped()
-    breaker = side.breaker(name(), side.store(client, clock=ManualClock(), timeout_ms=100))
+    store = side.store(client, clock=ManualClock(), timeout_ms=100)
+    breaker = side.breaker(name(), store)
     # Whoever asked was killed before he could send it.
     breaker._circuit._asking.engine.admit()
     assert side.run(breaker, ok) == "ok"
     assert names_of(client) == []
+    set_deadline(store, PATIENT)
     side.run(breaker, ok)
     assert len(questions(client)) >= 1
 
