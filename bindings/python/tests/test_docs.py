@@ -183,7 +183,9 @@ def run(example: Example, env: dict[str, str]) -> None:
         file = Path(folder, "example.py")
         file.write_text(PATIENTLY + example.script)
         command = [sys.executable, "-W", "error", str(file)]
-        ran = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        ran = subprocess.run(
+            command, cwd=folder, env=env, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        )
     assert ran.returncode == 0, ran.stderr
     assert ran.stderr == ""
     if example.promised:
