@@ -3,7 +3,7 @@ import { Redis } from "ioredis";
 import { DistributedCircuitBreaker, RedisStore } from "switchgear/redis";
 import { describe, expect, test } from "vitest";
 import { runScript } from "./support/child";
-import { eventsOf, lazily, PATIENT } from "./support/failing-store";
+import { eventsOf, holdMeasuring, lazily, PATIENT } from "./support/failing-store";
 import { intercepting, quiet } from "./support/stores";
 import { fail, succeed } from "./support/time";
 
@@ -26,6 +26,8 @@ async function serverNow(): Promise<number> {
 }
 
 test("the store is asked for its time ahead of the first command, once for all its circuits", async () => {
+  // However long the answer takes: one that took long is asked for again soon.
+  holdMeasuring();
   const { store, sent } = counted();
   await new DistributedCircuitBreaker("first", store).execute(succeed);
   await new DistributedCircuitBreaker("second", store).execute(succeed);

@@ -20,6 +20,11 @@ export function holdDeadlines(): void {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
 }
 
+/** Stops the clock that is measured by, for as long as the test runs: every answer comes at once, whenever it comes. */
+export function holdMeasuring(): void {
+  vi.useFakeTimers({ toFake: ["performance"] });
+}
+
 export function eventsOf(store: RedisStore): StoreEvent[] {
   const events: StoreEvent[] = [];
   store.on("storeError", (event) => events.push(event));
