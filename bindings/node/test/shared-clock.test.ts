@@ -45,7 +45,8 @@ describe("scenario 50: a host whose clock is ten minutes wrong", () => {
     "by %d ms trips with the fleet, and neither probes early nor keeps others from it",
     async (skew) => {
       const name = `skewed ${skew}`;
-      const policy = { failureThreshold: 2, openDurationMs: 300_000 };
+      // A window in which a process has time to start, and which is narrow beside the skew.
+      const policy = { failureThreshold: 2, windowMs: 150_000, openDurationMs: 300_000 };
       const mine = new DistributedCircuitBreaker(name, new RedisStore(redis(), { timeoutMs: PATIENT }), policy);
       await mine.execute(fail).catch(() => undefined);
       const ran = await runScript(`
