@@ -224,13 +224,21 @@ describe("scenario 52", () => {
     const [primary, node] = [admins[owner], cluster.nodes[owner]];
     if (primary === undefined || node === undefined) throw new Error("no node has the slot");
     const id = String(await primary.cluster("MYID"));
+    const replicaId = String(await admin.cluster("MYID"));
+    const others = admins.filter((other) => other !== primary);
+    /** What another node takes the replica for. */
+    const seenBy = async (other: Redis) =>
+      String(await other.cluster("NODES"))
+        .split("\n")
+        .find((line) => line.startsWith(replicaId));
     await admin.call("CLUSTER", "MEET", "127.0.0.1", String(node.port));
     await until(async () => String(await admin.cluster("NODES")).includes(id));
     await admin.call("CLUSTER", "REPLICATE", id);
     await until(async () => (await admin.info("replication")).includes("master_link_status:up"));
-    await primary.wait(1, 5000);
+    await until(async () => (await Promise.all(others.map(seenBy))).every((line) => line !== undefined));
     await node.stop();
     await admin.call("CLUSTER", "FAILOVER", "TAKEOVER");
+    await until(async () => (await Promise.all(others.map(seenBy))).every((line) => line?.includes("master")));
 
     expect(await permit.recordFailure()).toBe("applied");
     expect(await breaker.getSnapshot()).toMatchObject({ state: "closed", failuresInWindow: 2 });
