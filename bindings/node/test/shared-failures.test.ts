@@ -117,7 +117,8 @@ describe("a process that is busy itself", () => {
 
   test("an answer that came in time counts, though nobody looked at it until after the deadline", async () => {
     await redis().ping();
-    const breaker = new DistributedCircuitBreaker("busy", new RedisStore(redis(), { timeoutMs: 1 }));
+    const store = new RedisStore(redis(), { timeoutMs: 1, clock: "system" });
+    const breaker = new DistributedCircuitBreaker("busy", store, CLOSED);
     const call = breaker.execute(succeed);
     // Lets the client send. Then nothing here runs until the server has answered a question that was put after ours.
     await Promise.resolve();
