@@ -6,7 +6,7 @@ import { Redis } from "ioredis";
 import { createClient } from "redis";
 import { StoreUnavailableError } from "switchgear";
 import { DistributedCircuitBreaker, RedisStore } from "switchgear/redis";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { startServer } from "../../../tests/support/servers.mjs";
 import { CLOSED, eventsOf, holdDeadlines, lazily, PATIENT, passDeadline, reason } from "./support/failing-store";
 import { intercepting, quiet } from "./support/stores";
@@ -245,6 +245,9 @@ describe("a store that says no", () => {
   test("a read-only replica admits while closed, takes no outcome, and hides none", async () => {
     const replica = await startServer({ args: ["--replicaof", `127.0.0.1 ${server().port}`] });
     const client = quiet(new Redis(replica.port));
+    // While it takes over what its master has it says another no.
+    const inStep = async () => (await client.info("replication")).includes("master_link_status:up");
+    await vi.waitUntil(() => inStep().catch(() => false), { timeout: 60_000 });
     const store = new RedisStore(client, { timeoutMs: PATIENT });
     const events = eventsOf(store);
     const breaker = new DistributedCircuitBreaker("readonly", store, { failureThreshold: 1 });

@@ -14,7 +14,7 @@ import redis.backoff
 import redis.retry
 import valkey
 from support.clock import ManualClock
-from support.servers import Server, own_port, start_server
+from support.servers import Server, own_port, start_server, wait_until
 from support.stores import PATIENT, Answering, Tapped, heard, name, reason, set_deadline, texts
 from switchgear import CircuitOpenError, StoreUnavailableError
 from switchgear.redis import DistributedCircuitBreaker, RedisStore, StoreEvent
@@ -316,6 +316,8 @@ def test_a_key_of_another_type_spoils_its_own_circuit_only(server: Server) -> No
 def test_a_read_only_replica_admits_while_closed_takes_no_outcome_and_hides_none(server: Server) -> None:
     replica = start_server(args=["--replicaof", f"127.0.0.1 {server.port}"])
     with replica, redis.Redis(port=replica.port) as client:
+        # While it takes over what its master has it says another no.
+        wait_until(lambda: "master_link_status:up" in replica.cli("info", "replication"))
         store = RedisStore(client, timeout_ms=PATIENT)
         events = heard(store)
         breaker = strict(name(), store, failure_threshold=1)
