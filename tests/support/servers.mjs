@@ -103,6 +103,9 @@ async function launch({ args = [], password, config }, port) {
     const file = join(directory, "server.conf");
     writeFileSync(file, config);
     command.push(file);
+  } else {
+    // A replica need not wait for others that might come.
+    command.push("--repl-diskless-sync-delay", "0");
   }
   command.push("--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", ...args);
   if (password !== undefined) command.push("--requirepass", password);

@@ -33,8 +33,7 @@ const onOne = (play) => () =>
 
 /** A server that has all that another has, now and later. */
 async function startReplica(own, master) {
-  const replicaOf = ["--replicaof", "127.0.0.1", `${master.port}`, "--repl-diskless-sync-delay", "0"];
-  const replica = await own(startServer({ args: replicaOf }));
+  const replica = await own(startServer({ args: ["--replicaof", "127.0.0.1", `${master.port}`] }));
   await until("the replica is in step", async () =>
     (await replica.cli("info", "replication")).includes("master_link_status:up"),
   );
