@@ -123,7 +123,10 @@ export const FAULTS = [
       await crew.open({ server });
       await crew.open({ server, as: "held", circuit: "held" });
       await crew.workers[0].do("control", { as: "held", operation: "forceOpen" });
-      assert.equal(await server.cli("wait", "1", "0"), "1");
+      await until(
+        "the replica knows it, too",
+        async () => (await replica.cli("hget", "{cb:held}", "mode")) === "forced-open",
+      );
       const seen = await outage(crew, {
         breaks: () => server.stop(),
         heals: async () => {
