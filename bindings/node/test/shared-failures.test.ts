@@ -8,7 +8,7 @@ import { StoreUnavailableError } from "switchgear";
 import { DistributedCircuitBreaker, RedisStore } from "switchgear/redis";
 import { describe, expect, test, vi } from "vitest";
 import { startServer } from "../../../tests/support/servers.mjs";
-import { CLOSED, eventsOf, holdDeadlines, lazily, PATIENT, passDeadline, reason } from "./support/failing-store";
+import { CLOSED, eventsOf, holdDeadlines, LIMIT, lazily, PATIENT, passDeadline, reason } from "./support/failing-store";
 import { intercepting, quiet } from "./support/stores";
 import { boom, Deferred, fail, ManualClock, succeed } from "./support/time";
 
@@ -247,7 +247,7 @@ describe("a store that says no", () => {
     const client = quiet(new Redis(replica.port));
     // While it takes over what its master has it says another no.
     const inStep = async () => (await client.info("replication")).includes("master_link_status:up");
-    await vi.waitUntil(() => inStep().catch(() => false), { timeout: 60_000 });
+    await vi.waitUntil(() => inStep().catch(() => false), { timeout: LIMIT });
     const store = new RedisStore(client, { timeoutMs: PATIENT });
     const events = eventsOf(store);
     const breaker = new DistributedCircuitBreaker("readonly", store, { failureThreshold: 1 });
