@@ -350,7 +350,12 @@ export const FAULTS = [
           assert.equal(crew.hits(name)[index] - hits[index], failed, where);
           most = Math.max(most, failed);
           const { degraded, restored } = stats[index];
-          assert.ok(degraded.length <= 1 && restored.length === 0, `${where}: ${JSON.stringify(stats[index])}`);
+          // What a guard looks with, once a second, may be allowed where what it is about is not.
+          const looks = Math.floor(ms / 1_000);
+          assert.ok(
+            degraded.length <= 1 + restored.length && restored.length <= looks,
+            `${where}, ${ms} ms: ${JSON.stringify(stats[index])}`,
+          );
           for (const event of degraded) {
             assert.equal(event.circuit, `${name}-${KINDS[index]}`, "it is this circuit's trouble alone");
           }
