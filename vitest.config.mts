@@ -8,8 +8,8 @@ export default defineConfig({
     pool: "forks",
     maxWorkers: 2,
     // The heap tests run millions of calls, and machines are slow: the limit is only there to end what hangs.
-    testTimeout: 180_000,
-    hookTimeout: 180_000,
-    teardownTimeout: 180_000,
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
+    teardownTimeout: 600_000,
   },
 });

@@ -11,7 +11,7 @@ const main = fileURLToPath(new URL("main.mjs", import.meta.url));
 /** Runs the demo; its exit code and what it printed. */
 function play(...options) {
   return new Promise((resolve) => {
-    execFile(process.execPath, [main, ...options], { timeout: 120_000 }, (error, stdout, stderr) =>
+    execFile(process.execPath, [main, ...options], { timeout: 300_000 }, (error, stdout, stderr) =>
       resolve({ code: error?.code ?? 0, stdout, stderr }),
     );
   });

@@ -9,8 +9,9 @@ import { guardedCall, POLICY } from "./call.mjs";
 const [instance, redisUrl, url, shared] = process.argv.slice(2);
 
 const client = new Redis(redisUrl);
-// The deadline is far beyond the default: how busy this machine is shall not decide what the demo shows.
-const store = new RedisStore(client, { instance, timeoutMs: 20_000 });
+// The deadline is far beyond the default: how busy this machine is shall not decide what the demo shows. Nor shall it decide how
+// well each process knows the server's time: all of them are on one host, which has one clock.
+const store = new RedisStore(client, { instance, timeoutMs: 20_000, clock: "system" });
 const breaker =
   shared === "shared" ? new DistributedCircuitBreaker("billing", store, POLICY) : new CircuitBreaker("billing", POLICY);
 

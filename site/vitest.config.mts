@@ -9,6 +9,6 @@ export default defineConfig({
     server: { deps: { external: [/[\\/]dist[\\/]/] } },
     pool: "forks",
     maxWorkers: 2,
-    testTimeout: 180_000,
+    testTimeout: 600_000,
   },
 });

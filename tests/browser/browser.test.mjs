@@ -93,7 +93,7 @@ test("importing is enough, from a plain module script, without cross-origin isol
   const page = await open();
   const seen = await page.evaluate(async () => {
     const { CircuitBreaker, CircuitOpenError } = window.switchgear;
-    const breaker = new CircuitBreaker("billing", { failureThreshold: 1 });
+    const breaker = new CircuitBreaker("billing", { failureThreshold: 1, clock: () => 0 });
     const down = await breaker.execute(() => Promise.reject(new Error("down"))).catch((error) => error.message);
     const refusal = await breaker.execute(() => 1).catch((error) => error);
     return [down, refusal instanceof CircuitOpenError, refusal.message, window.crossOriginIsolated];

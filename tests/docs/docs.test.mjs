@@ -199,7 +199,7 @@ async function runTypeScript({ name, file, code }) {
     REDIS_URL: redis.url,
     BILLING_URL: `http://127.0.0.1:${http.address().port}`,
   };
-  const { stdout } = await project.node(["--require", "./patiently.cjs", `${file}.mjs`], { env, timeout: 120_000 });
+  const { stdout } = await project.node(["--require", "./patiently.cjs", `${file}.mjs`], { env, timeout: 300_000 });
   const promised = promisedOutput(code);
   if (promised.length > 0) assert.deepEqual(stdout.trim().split("\n"), promised, `${name} prints something else`);
 }

@@ -10,7 +10,7 @@ const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const QUIET = ["gpu", "quic", "background-networking", "component-update", "sync"].map((what) => `--disable-${what}`);
 
 /** Milliseconds that are only there to end what hangs: a machine that is busy takes its time. */
-const PATIENT = 180_000;
+export const PATIENT = 600_000;
 
 /** Starts the browser; its user closes it. */
 export async function startBrowser() {

@@ -10,6 +10,7 @@
  */
 import { execFile, spawn } from "node:child_process";
 import { mkdtempSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -48,9 +49,9 @@ const READY = /Ready to accept connections|Sentinel ID is/;
 const TAKEN = /Address already in use/;
 
 // Below the range from which the system takes the ports of outgoing connections, with room for the cluster bus
-// (port + 10000) below it too, so that no client of a parallel test can sit on either.
+// (port + 10000) below it too, so that no client of a parallel test can sit on either; nor does a server sit on a bus.
 const FIRST_PORT = 11_000;
-const PORTS = 11_000;
+const PORTS = 10_000;
 
 // The watcher reads until this process closes the pipe or ends; `wait` ends when the server does, whoever ended it.
 const GUARDIAN = `
@@ -67,10 +68,28 @@ const GUARDIAN = `
 
 class PortTaken extends Error {}
 
+/**
+ * A port that no other process starts a server on while this one lives, so that one may go and come back there. Whoever
+ * starts servers as this does, `bindings/python/tests/support/servers.py` too, first takes the port at another address of
+ * this machine, at which nobody listens otherwise.
+ */
+async function ownPort() {
+  for (let attempt = 1; attempt <= 1000; attempt += 1) {
+    const port = FIRST_PORT + Math.floor(Math.random() * PORTS);
+    const taken = await new Promise((resolve) => {
+      const own = createServer().once("error", ({ code }) => resolve(code === "EADDRINUSE"));
+      // Where there is no such address all that is left is that ports are many. It keeps no process alive.
+      own.listen({ port, host: "127.0.0.2", exclusive: true }, () => resolve(false)).unref();
+    });
+    if (!taken) return port;
+  }
+  throw new Error("no port is free");
+}
+
 async function onSomePort(start) {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await start(FIRST_PORT + Math.floor(Math.random() * PORTS));
+      return await start(await ownPort());
     } catch (error) {
       if (attempt === 20 || !(error instanceof PortTaken)) throw error;
     }
@@ -84,6 +103,9 @@ async function launch({ args = [], password, config }, port) {
     const file = join(directory, "server.conf");
     writeFileSync(file, config);
     command.push(file);
+  } else {
+    // A replica need not wait for others that might come.
+    command.push("--repl-diskless-sync-delay", "0");
   }
   command.push("--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", ...args);
   if (password !== undefined) command.push("--requirepass", password);
@@ -139,7 +161,9 @@ function untilReady(guardian, port) {
 }
 
 async function clusterIsUp(node) {
-  for (let attempt = 1; attempt <= 200; attempt += 1) {
+  // Only there to end what hangs.
+  const giveUpAt = performance.now() + 60_000;
+  while (performance.now() < giveUpAt) {
     if ((await node.cli("cluster", "info")).includes("cluster_state:ok")) return;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }

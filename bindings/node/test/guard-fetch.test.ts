@@ -266,14 +266,14 @@ describe("openJitter", () => {
 describe("shareTabs", () => {
   const together = (options: GuardFetchOptions = {}) => guarded({ shareTabs: true, failureThreshold: 1, ...options });
   const becomes = (fetch: ReturnType<typeof guarded>, expected: string) =>
-    vi.waitFor(() => expect(state(fetch)).toBe(expected), 10_000);
+    vi.waitFor(() => expect(state(fetch)).toBe(expected), 60_000);
   /** Whatever was said before is heard when this is. */
   const post = async (fetch: ReturnType<typeof guarded>, ...words: unknown[]) => {
     const channel = new BroadcastChannel("switchgear");
     const last = `https://${crypto.randomUUID()}.example`;
     for (const word of words) channel.postMessage(word);
     channel.postMessage({ switchgear: 1, origin: last, at: now, openMs: 500 });
-    await vi.waitFor(() => expect(fetch.for(last).getState()).toBe("open"), 10_000);
+    await vi.waitFor(() => expect(fetch.for(last).getState()).toBe("open"), 60_000);
     channel.close();
   };
 

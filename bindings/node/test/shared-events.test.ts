@@ -5,7 +5,7 @@ import { DistributedCircuitBreaker, RedisStore, type RedisStoreOptions } from "s
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { type Cluster, startCluster } from "../../../tests/support/servers.mjs";
 import { CLIENTS, CLUSTER_CLIENTS, type Connected } from "./support/clients";
-import { PATIENT } from "./support/failing-store";
+import { LIMIT, PATIENT } from "./support/failing-store";
 import { place, quiet } from "./support/stores";
 import { ManualClock } from "./support/time";
 import { changesOf } from "./support/world";
@@ -19,11 +19,11 @@ function storeOf(client: object, options?: RedisStoreOptions): RedisStore {
 /** Waits until as many listen to the channel. */
 async function listening(admin: Redis, channel: string, n = 1): Promise<void> {
   const count = async () => Number(((await admin.pubsub("NUMSUB", channel)) as unknown[])[1]);
-  await vi.waitUntil(async () => (await count()) >= n, { timeout: PATIENT, interval: 10 });
+  await vi.waitUntil(async () => (await count()) >= n, { timeout: LIMIT, interval: 10 });
 }
 
 async function until(changes: StateChange[], n: number): Promise<void> {
-  await vi.waitUntil(() => changes.length >= n, { timeout: PATIENT, interval: 5 });
+  await vi.waitUntil(() => changes.length >= n, { timeout: LIMIT, interval: 5 });
 }
 
 /** One trips, another one hears it. */
@@ -34,7 +34,7 @@ async function hears(connected: Connected, admins: Redis[], prefix: string, name
       const counts = await Promise.all(admins.map((admin) => admin.pubsub("NUMSUB", `${prefix}events`)));
       return counts.some((answer) => Number((answer as unknown[])[1]) > 0);
     },
-    { timeout: PATIENT, interval: 10 },
+    { timeout: LIMIT, interval: 10 },
   );
   const breaker = new DistributedCircuitBreaker(name, store, { closedCacheMs: 60_000 });
   const changes = changesOf(breaker);
@@ -89,7 +89,7 @@ describe("on one server", () => {
     ]);
     await store.close();
     await vi.waitUntil(async () => Number(((await here.redis.pubsub("NUMSUB", "own:events")) as unknown[])[1]) === 0, {
-      timeout: PATIENT,
+      timeout: LIMIT,
     });
     await other.trip();
     expect(await here.redis.ping()).toBe("PONG");

@@ -6,9 +6,9 @@ import { Redis } from "ioredis";
 import { createClient } from "redis";
 import { StoreUnavailableError } from "switchgear";
 import { DistributedCircuitBreaker, RedisStore } from "switchgear/redis";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { startServer } from "../../../tests/support/servers.mjs";
-import { CLOSED, eventsOf, holdDeadlines, lazily, PATIENT, passDeadline, reason } from "./support/failing-store";
+import { CLOSED, eventsOf, holdDeadlines, LIMIT, lazily, PATIENT, passDeadline, reason } from "./support/failing-store";
 import { intercepting, quiet } from "./support/stores";
 import { boom, Deferred, fail, ManualClock, succeed } from "./support/time";
 
@@ -41,7 +41,8 @@ describe("a store that hangs", () => {
 
   test("under fail-open the call goes ahead at the deadline, in its caller's context, and counts nowhere", async () => {
     const context = new AsyncLocalStorage<number>();
-    const store = new RedisStore(redis(), { timeoutMs: 50 });
+    // No second goes by, after which the store would be looked at once more.
+    const store = new RedisStore(redis(), { timeoutMs: 50, clock: new ManualClock(1_700_000_000_000).read });
     const events = eventsOf(store);
     const breaker = new DistributedCircuitBreaker("open-minded", store, {
       onStoreFailure: "fail-open",
@@ -116,7 +117,8 @@ describe("a process that is busy itself", () => {
 
   test("an answer that came in time counts, though nobody looked at it until after the deadline", async () => {
     await redis().ping();
-    const breaker = new DistributedCircuitBreaker("busy", new RedisStore(redis(), { timeoutMs: 1 }));
+    const store = new RedisStore(redis(), { timeoutMs: 1, clock: "system" });
+    const breaker = new DistributedCircuitBreaker("busy", store, CLOSED);
     const call = breaker.execute(succeed);
     // Lets the client send. Then nothing here runs until the server has answered a question that was put after ours.
     await Promise.resolve();
@@ -243,6 +245,9 @@ describe("a store that says no", () => {
   test("a read-only replica admits while closed, takes no outcome, and hides none", async () => {
     const replica = await startServer({ args: ["--replicaof", `127.0.0.1 ${server().port}`] });
     const client = quiet(new Redis(replica.port));
+    // While it takes over what its master has it says another no.
+    const inStep = async () => (await client.info("replication")).includes("master_link_status:up");
+    await vi.waitUntil(() => inStep().catch(() => false), { timeout: LIMIT });
     const store = new RedisStore(client, { timeoutMs: PATIENT });
     const events = eventsOf(store);
     const breaker = new DistributedCircuitBreaker("readonly", store, { failureThreshold: 1 });

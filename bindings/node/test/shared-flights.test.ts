@@ -1,7 +1,7 @@
 // Concurrent admissions of one circuit share a round trip, and nobody waits longer for that, nor in vain.
 import { DistributedCircuitBreaker, RedisStore } from "switchgear/redis";
 import { describe, expect, test, vi } from "vitest";
-import { eventsOf, holdDeadlines, lazily, PATIENT, passDeadline } from "./support/failing-store";
+import { eventsOf, holdDeadlines, LIMIT, lazily, PATIENT, passDeadline } from "./support/failing-store";
 import { intercepting } from "./support/stores";
 import { Deferred, ManualClock, succeed } from "./support/time";
 
@@ -67,7 +67,7 @@ describe("a flight", () => {
     );
     let running = 40;
     for (const one of refused) void one.then((was) => (running -= Number(was)));
-    await vi.waitUntil(() => running === 3, { timeout: PATIENT });
+    await vi.waitUntil(() => running === 3, { timeout: LIMIT });
     expect((await breaker.getSnapshot()).halfOpenInFlight).toBe(3);
     ended.resolve("ok");
     expect(await through(calls)).toBe(3);

@@ -63,7 +63,7 @@ describe("the package", () => {
     const worker = new Worker(
       `const { CircuitBreaker } = require("switchgear");
        const { parentPort } = require("node:worker_threads");
-       const breaker = new CircuitBreaker("c", { failureThreshold: 1 });
+       const breaker = new CircuitBreaker("c", { failureThreshold: 1, clock: () => 0 });
        breaker.recordFailure();
        breaker.execute(() => 1).catch((error) => parentPort.postMessage({ error, fields: error.toJSON() }));`,
       { eval: true, stdout: true },

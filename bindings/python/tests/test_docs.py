@@ -18,7 +18,7 @@ from types import ModuleType
 
 import pytest
 import switchgear
-from support.child import child_environment
+from support.child import TIMEOUT_S, child_environment
 from support.examples import Example, examples_in
 from support.servers import Server, start_server
 from support.web import WebServer
@@ -183,7 +183,9 @@ def run(example: Example, env: dict[str, str]) -> None:
         file = Path(folder, "example.py")
         file.write_text(PATIENTLY + example.script)
         command = [sys.executable, "-W", "error", str(file)]
-        ran = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False)
+        ran = subprocess.run(
+            command, cwd=folder, env=env, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        )
     assert ran.returncode == 0, ran.stderr
     assert ran.stderr == ""
     if example.promised:

@@ -647,7 +647,7 @@ def test_closing_passes_through() -> None:
 
 
 def test_threads_share_a_client() -> None:
-    with sync_flavor(failure_threshold=1_000_000) as f:
+    with sync_flavor(failure_threshold=1_000_000, clock=ManualClock()) as f:
 
         def work() -> None:
             for _ in range(20):
@@ -678,7 +678,7 @@ def test_processes_share_the_circuit_of_a_host(redis_server: Server) -> None:
         for connection in (one, other):
             store = switchgear.redis.RedisStore(connection, timeout_ms=20_000)
             group = switchgear.redis.DistributedCircuitBreakerGroup(name, store, failure_threshold=2)
-            clients.append(httpx.Client(transport=BreakerTransport(group=group)))
+            clients.append(httpx.Client(transport=BreakerTransport(group=group), timeout=PATIENT))
         with clients[0], clients[1]:
             for client in clients:
                 client.get(server.url("status/503"))

@@ -637,7 +637,7 @@ def test_an_answer_can_be_pickled() -> None:
 
 
 def test_threads_share_a_session() -> None:
-    with rig(failure_threshold=1_000_000) as r:
+    with rig(failure_threshold=1_000_000, clock=ManualClock()) as r:
 
         def work() -> None:
             for _ in range(20):

@@ -14,7 +14,7 @@ import redis.backoff
 import redis.retry
 import valkey
 from support.clock import ManualClock
-from support.servers import Server, start_server
+from support.servers import Server, own_port, start_server, wait_until
 from support.stores import PATIENT, Answering, Tapped, heard, name, reason, set_deadline, texts
 from switchgear import CircuitOpenError, StoreUnavailableError
 from switchgear.redis import DistributedCircuitBreaker, RedisStore, StoreEvent
@@ -129,8 +129,8 @@ def test_many_threads_meet_a_store_that_hangs_and_find_it_again(server: Server) 
 def test_a_server_that_never_answers_disables_no_store_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("switchgear.redis._carry._STUCK_SECONDS", 0.05)
     with ExitStack() as stack:
-        hole = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
-        port = hole.getsockname()[1]
+        port = own_port()
+        hole = stack.enter_context(socket.create_server(("127.0.0.1", port)))
         client = stack.enter_context(redis.Redis(**endless(port=port)))
         breaker = strict(name(), RedisStore(client, timeout_ms=20))
         hole.setblocking(False)
@@ -316,6 +316,8 @@ def test_a_key_of_another_type_spoils_its_own_circuit_only(server: Server) -> No
 def test_a_read_only_replica_admits_while_closed_takes_no_outcome_and_hides_none(server: Server) -> None:
     replica = start_server(args=["--replicaof", f"127.0.0.1 {server.port}"])
     with replica, redis.Redis(port=replica.port) as client:
+        # While it takes over what its master has it says another no.
+        wait_until(lambda: "master_link_status:up" in replica.cli("info", "replication"))
         store = RedisStore(client, timeout_ms=PATIENT)
         events = heard(store)
         breaker = strict(name(), store, failure_threshold=1)

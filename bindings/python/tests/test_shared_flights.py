@@ -107,7 +107,7 @@ def test_a_cancelled_leader_neither_cancels_nor_strands_those_who_joined(redis_s
 
 def test_an_interrupted_leader_does_not_strand_those_who_joined(redis_server: Server) -> None:
     with side_of("sync", redis_server.port) as side:
-        held, interrupted = threading.Event(), threading.Event()
+        held, interrupted, done = threading.Event(), threading.Event(), threading.Event()
         main = threading.main_thread().ident or 0
         joiner: list[Any] = []
 
@@ -118,9 +118,10 @@ def test_an_interrupted_leader_does_not_strand_those_who_joined(redis_server: Se
             side.until(lambda: joined(breaker) == 1)
             # As Ctrl-C does, which is not delivered to a thread of ours. Again, if need be: what comes right before the
             # main thread falls asleep Python hears of only when it wakes up.
-            while not held.wait(0.05):
-                if not interrupted.is_set():
-                    signal.pthread_kill(main, signal.SIGINT)
+            while not interrupted.wait(0.05):
+                signal.pthread_kill(main, signal.SIGINT)
+            done.set()
+            held.wait()
 
         def interrupt(*_: object) -> None:
             if not interrupted.is_set():
@@ -138,6 +139,8 @@ def test_an_interrupted_leader_does_not_strand_those_who_joined(redis_server: Se
                 side.run(breaker, ok)
             thread.join()
         finally:
+            # No more signals come: the next one would end the whole run.
+            done.wait(60)
             held.set()
             signal.signal(signal.SIGINT, before)
         assert joiner == ["ok"]

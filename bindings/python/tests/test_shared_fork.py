@@ -176,9 +176,10 @@ def test_a_child_knows_nothing_of_what_its_parent_knew_of_the_store(client: redi
         breaker.execute(lambda: "ok")
     # From here on the parent does not ask, but the child does: the server's time first, and the circuit.
     away.clear()
-    tapped.sent.clear()
 
     def run() -> int:
+        # Here, where no thread of the parent's has still something to send.
+        tapped.sent.clear()
         breaker.execute(lambda: "ok")
         return [args[0] for args in tapped.sent if args[0] != "EVAL"] == ["TIME", "EVALSHA"]
 

@@ -17,7 +17,7 @@ from support.servers import Server, wait_until
 from support.stores import PATIENT, Tapped, heard, name, reason, texts
 from switchgear import StoreUnavailableError
 from switchgear.redis import DistributedCircuitBreaker, RedisStore
-from switchgear.redis._carry import Carriers
+from switchgear.redis._carry import _MOST, Carriers
 
 
 @pytest.fixture
@@ -206,8 +206,6 @@ def test_what_has_not_begun_by_the_deadline_is_never_sent(client: redis.Redis) -
         caller.start()
     for caller in callers:
         caller.join()
-    begun = len(tapped.sent)
-    assert begun < 20
     held.set()
     tapped._tap = None
     patient = RedisStore(client, timeout_ms=PATIENT)
@@ -217,5 +215,6 @@ def test_what_has_not_begun_by_the_deadline_is_never_sent(client: redis.Redis) -
         with suppress(StoreUnavailableError):
             assert breakers[0].get_state() == "closed"
             break
-    # Only what this one sent came since: the threads are free again, and would have sent the rest before it.
-    assert all(key_of(args) == f"{{cb:{breakers[0].name}}}" for args in tapped.sent[begun:])
+    # No more than one question for each thread, and this one: the threads are free again, and would have sent the rest
+    # before it.
+    assert len({key_of(args) for args in tapped.sent}) <= _MOST + 1

@@ -13,7 +13,7 @@ from support.calls import BoomError, fail, failed, names_of, ok, port_of, questi
 from support.clock import ManualClock
 from support.servers import start_server
 from support.sides import side_of
-from support.stores import PATIENT, heard, name
+from support.stores import PATIENT, heard, name, set_deadline
 from switchgear import CircuitOpenError, ConfigError, StoreUnavailableError
 
 pytestmark = pytest.mark.thread_unsafe(reason="the tests stop, pause and flush their servers, and count commands")
@@ -39,7 +39,8 @@ def test_scenario_48_while_redis_is_gone_callers_see_their_own_errors_until_this
     clock = ManualClock()
     server = start_server()
     with side_of(kind, server.port) as side:
-        store = side.store(clock=clock, timeout_ms=2000)
+        prefix = f"{name()}:"
+        store = side.store(clock=clock, timeout_ms=2000, prefix=prefix)
         events, told = heard(store), told_by(store)
         breaker = side.breaker(name(), store, failure_threshold=5, open_duration_ms=3000)
         changes: list[str] = []
@@ -65,7 +66,8 @@ def test_scenario_48_while_redis_is_gone_callers_see_their_own_errors_until_this
             assert changes[1:] == ["half-open cooldown", "closed probes-succeeded"]
             failed(side, breaker)
             assert side.do(breaker.get_snapshot).failures_in_window == 1
-    lines = [record for record in caplog.records if "asked" in record.getMessage()]
+    # Of this store: a thread of another test may still hear that its server is gone.
+    lines = [record for record in caplog.records if prefix in record.getMessage()]
     assert [record.levelname for record in lines] == ["WARNING", "INFO"]
 
 
@@ -97,16 +99,21 @@ def test_scenario_49_a_store_that_hangs_is_waited_for_three_times_and_not_again(
             names_of(client)
             for _ in range(50):
                 assert side.run(breaker, ok) == "ok"
-            assert len(questions(client)) <= 3
+            asked = len(questions(client))
+            assert asked <= 3
             assert [str(event.error) for event in events] == ["no answer within 150 ms"] * 3
             assert told == [("degraded", None)]
             # Once a second a command of ours, for which nobody waits.
             clock.now += 1000
             for _ in range(20):
                 assert side.run(breaker, ok) == "ok"
-            side.until(lambda: len(client.sent) == 1)
+            side.until(lambda: client.sent)
+            # But for a question that had begun, and is sent only now.
+            assert len(client.sent) <= 1 + (3 - asked)
         finally:
             server.resume()
+        # What works has the time that a busy machine takes.
+        set_deadline(store, PATIENT)
         until_restored(side, clock, breaker, told)
         assert told[1] == ("restored", None)
         names_of(client)

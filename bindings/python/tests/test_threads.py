@@ -36,7 +36,7 @@ def impatient() -> Iterator[None]:
 
 @pytest.mark.parametrize("trip_on", ["rolling", "consecutive"])
 def test_a_threshold_is_reached_once(trip_on: str) -> None:
-    breaker = CircuitBreaker("c", trip_on=trip_on, failure_threshold=40)  # type: ignore[arg-type]  # both
+    breaker = CircuitBreaker("c", trip_on=trip_on, failure_threshold=40, clock=ManualClock())  # type: ignore[arg-type]  # both
     changes: list[StateChange] = []
     breaker.on("state_change", changes.append)
     ready = threading.Barrier(4)

@@ -6,7 +6,7 @@ import { CircuitBreakerState } from "switchgear";
 import { run } from "../../../bindings/node/test/support/compare.mjs";
 import { WAYS } from "../../../bindings/node/test/support/machines.mjs";
 import * as switchgear from "../../../dist/index.mjs";
-import { startBrowser } from "../../../tests/support/browser.mjs";
+import { PATIENT, startBrowser } from "../../../tests/support/browser.mjs";
 import { open, PATH, seen, startPlayground } from "./support.mjs";
 
 let browser;
@@ -76,6 +76,7 @@ test("without WebAssembly it says so, and what would have to be allowed", async 
   const strict = await startPlayground({ "content-security-policy": "script-src 'self'" });
   try {
     const page = await context.newPage();
+    page.setDefaultTimeout(PATIENT);
     await page.goto(strict.origin + PATH);
     await page.waitForSelector("#problem:not([hidden])");
     assert.match(await page.textContent("#problem-text"), /^The core could not be started: .*'?wasm-unsafe-eval'?/s);

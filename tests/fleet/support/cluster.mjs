@@ -15,7 +15,7 @@ export async function startCluster({ masters = 3, replicas = 0, args = [] } = {}
     const own = ["--cluster-enabled", "yes", "--cluster-config-file", join(folder, `${index}.conf`)];
     return startServer({
       port,
-      args: [...own, "--cluster-node-timeout", "2000", "--repl-diskless-sync-delay", "0", ...args],
+      args: [...own, "--cluster-node-timeout", "20000", ...args],
     });
   };
   const nodes = await Promise.all(Array.from({ length: masters * (1 + replicas) }, (_, index) => start(index)));

@@ -33,8 +33,7 @@ const onOne = (play) => () =>
 
 /** A server that has all that another has, now and later. */
 async function startReplica(own, master) {
-  const replicaOf = ["--replicaof", "127.0.0.1", `${master.port}`, "--repl-diskless-sync-delay", "0"];
-  const replica = await own(startServer({ args: replicaOf }));
+  const replica = await own(startServer({ args: ["--replicaof", "127.0.0.1", `${master.port}`] }));
   await until("the replica is in step", async () =>
     (await replica.cli("info", "replication")).includes("master_link_status:up"),
   );
@@ -124,7 +123,10 @@ export const FAULTS = [
       await crew.open({ server });
       await crew.open({ server, as: "held", circuit: "held" });
       await crew.workers[0].do("control", { as: "held", operation: "forceOpen" });
-      assert.equal(await server.cli("wait", "1", "0"), "1");
+      await until(
+        "the replica knows it, too",
+        async () => (await replica.cli("hget", "{cb:held}", "mode")) === "forced-open",
+      );
       const seen = await outage(crew, {
         breaks: () => server.stop(),
         heals: async () => {
@@ -348,7 +350,12 @@ export const FAULTS = [
           assert.equal(crew.hits(name)[index] - hits[index], failed, where);
           most = Math.max(most, failed);
           const { degraded, restored } = stats[index];
-          assert.ok(degraded.length <= 1 && restored.length === 0, `${where}: ${JSON.stringify(stats[index])}`);
+          // What a guard looks with, once a second, may be allowed where what it is about is not.
+          const looks = Math.floor(ms / 1_000);
+          assert.ok(
+            degraded.length <= 1 + restored.length && restored.length <= looks,
+            `${where}, ${ms} ms: ${JSON.stringify(stats[index])}`,
+          );
           for (const event of degraded) {
             assert.equal(event.circuit, `${name}-${KINDS[index]}`, "it is this circuit's trouble alone");
           }

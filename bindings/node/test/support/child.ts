@@ -11,11 +11,11 @@ export interface Ran {
   stderr: string;
 }
 
-/** Runs an ES module in a process of its own; one that does not end by itself within 150 seconds is killed, with code -1. */
+/** Runs an ES module in a process of its own; one that does not end by itself within 300 seconds is killed, with code -1. */
 export function runScript(script: string, flags: readonly string[] = []): Promise<Ran> {
   return new Promise((resolve) => {
     const args = [...flags, "--input-type=module", "--eval", script];
-    execFile(process.execPath, args, { cwd: ROOT, timeout: 150_000 }, (error, stdout, stderr) => {
+    execFile(process.execPath, args, { cwd: ROOT, timeout: 300_000 }, (error, stdout, stderr) => {
       const code = error === null ? 0 : typeof error.code === "number" ? error.code : -1;
       resolve({ code, stdout, stderr });
     });

@@ -7,6 +7,9 @@ import { place } from "./stores";
 /** Long enough for any answer on a slow machine, for tests that want one. */
 export const PATIENT = 10_000;
 
+/** How long to look whether something has come to be so: only there to end what hangs. */
+export const LIMIT = 60_000;
+
 /** For breakers that say what the store did, instead of deciding themselves. */
 export const CLOSED = { onStoreFailure: "fail-closed" } as const;
 
@@ -18,6 +21,11 @@ export function passDeadline(): void {
 /** Stops the clock that deadlines go by, for as long as the test runs; everything else goes on. */
 export function holdDeadlines(): void {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+}
+
+/** Stops the clock that is measured by, for as long as the test runs: every answer comes at once, whenever it comes. */
+export function holdMeasuring(): void {
+  vi.useFakeTimers({ toFake: ["performance"] });
 }
 
 export function eventsOf(store: RedisStore): StoreEvent[] {

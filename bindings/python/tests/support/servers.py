@@ -8,10 +8,12 @@ removes its folder. `REDIS_SERVER` names another binary, for example `valkey-ser
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import re
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
@@ -130,6 +132,25 @@ def start_cluster(masters: int = 3) -> Cluster:
     return Cluster(nodes)
 
 
+def own_port() -> int:
+    """A port that no other process starts a server on while this one lives, so that one may go and come back there.
+
+    Whoever starts servers as this does, `tests/support/servers.mjs` too, first takes the port at another address of
+    this machine, at which nobody listens otherwise.
+    """
+    for _ in range(1000):
+        port = random.SystemRandom().choice(_PORTS)
+        try:
+            # Open until this process ends.
+            socket.create_server(("127.0.0.2", port)).detach()
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                continue
+            # Not everywhere is there such an address: then all that is left is that ports are many.
+        return port
+    raise RuntimeError("no port is free")
+
+
 def wait_until(is_so: Callable[[], bool], seconds: float = 60) -> None:
     """Asks again until it is so; that it never is fails the test."""
     give_up_at = time.monotonic() + seconds
@@ -146,8 +167,8 @@ _READY = re.compile(r"Ready to accept connections|Sentinel ID is")
 _TAKEN = "Address already in use"
 
 # Below the range from which the system takes the ports of outgoing connections, with room for the cluster bus
-# (port + 10000) below it too, so that no client of a parallel test can sit on either.
-_PORTS = range(11_000, 22_000)
+# (port + 10000) below it too, so that no client of a parallel test can sit on either; nor does a server sit on a bus.
+_PORTS = range(11_000, 21_000)
 
 # The watcher reads until this process closes the pipe or ends; `wait` ends when the server does, whoever ended it.
 _GUARDIAN = """
@@ -174,7 +195,7 @@ def _has_all_slots(node: Server) -> bool:
 def _on_some_port(start: Callable[[int], _T]) -> _T:
     for _ in range(20):
         try:
-            return start(random.SystemRandom().choice(_PORTS))
+            return start(own_port())
         except _PortTakenError:
             continue
     raise RuntimeError("no port is free")
