@@ -103,7 +103,7 @@ def test_scenario_49_a_store_that_hangs_is_waited_for_three_times_and_not_again(
             assert asked <= 3
             assert [str(event.error) for event in events] == ["no answer within 150 ms"] * 3
             assert told == [("degraded", None)]
-            # Once a second a command of ours, for which nobody waits. It has the time that a busy machine takes to send it.
+            # Once a second a command of ours, for which nobody waits. It has the time that a busy machine takes.
             set_deadline(store, PATIENT)
             clock.now += 1000
             for _ in range(20):
