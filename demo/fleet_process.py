@@ -60,8 +60,8 @@ def guarded_call() -> dict[str, object]:
 
 
 client = Redis.from_url(redis_url)
-# The deadline is far beyond the default: how busy this machine is shall not decide what the demo shows. Nor shall it decide
-# how well each process knows the server's time: all of them are on one host, which has one clock.
+# The deadline is far beyond the default: how busy this machine is shall not decide what the demo shows. Nor shall
+# it decide how well each process knows the server's time: all of them are on one host, which has one clock.
 store = RedisStore(client, instance=instance, timeout_ms=20_000, clock="system")
 breaker: CircuitBreaker | DistributedCircuitBreaker = (
     DistributedCircuitBreaker("billing", store, **POLICY) if shared == "shared" else CircuitBreaker("billing", **POLICY)
