@@ -93,14 +93,14 @@ function isIoredis(client: object): client is Ioredis {
 
 function throughIoredis(client: Ioredis): Way {
   const { isCluster = false, options } = client;
-  const send: Send = (args) => client.call(...(args as [string, ...string[]]));
+  const send: Send = (args) => client.call(...lowered(args));
   const keyPrefix = typeof options?.keyPrefix === "string" ? options.keyPrefix : "";
   if (!isCluster) return { ...throughOne(send), keyPrefix };
 
   const slot = (key: string) => slotOf(keyPrefix + key);
   // `call` on a view of the client makes a command, and hands it to this.
   const sendThrough = (args: readonly string[], sendCommand: (command: unknown) => PromiseLike<unknown>) =>
-    Reflect.apply(client.call, { options: { ...options, enableAutoPipelining: false }, sendCommand }, args);
+    Reflect.apply(client.call, { options: { ...options, enableAutoPipelining: false }, sendCommand }, lowered(args));
   return {
     // Auto-pipelining in a cluster may take the first argument of a command for its key (iovalkey): of a script that is the
     // digest, so the pipeline goes to the wrong node. Without it a command goes by its real keys, through the client as ever.
@@ -119,13 +119,18 @@ function throughIoredis(client: Ioredis): Way {
     isCluster,
     masters: async () => {
       // A client that has not begun yet, or begins again, knows none: a command makes it look, and is answered after that.
-      if (client.status !== "ready") await client.call("CLUSTER", "NODES");
+      if (client.status !== "ready") await client.call("cluster", "NODES");
       return (client.nodes?.("master") ?? []).map((node) => ({
         name: named(() => `${node.options?.host}:${node.options?.port}`),
-        send: (args) => node.call(...(args as [string, ...string[]])),
+        send: (args) => node.call(...lowered(args)),
       }));
     },
   };
+}
+
+/** iovalkey knows where a command has its keys, to route it and to prefix them, only if its name is in lower case. */
+function lowered([name = "", ...args]: readonly string[]): [string, ...string[]] {
+  return [name.toLowerCase(), ...args];
 }
 
 /** node-redis from 5 on. Each of its kinds takes the command in another place. */
