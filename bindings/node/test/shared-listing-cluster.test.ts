@@ -1,5 +1,7 @@
 // Which circuits there are in a cluster: on every master, also on one that the client has not heard of, and while slots move.
 import { type Redis, Cluster as RedisCluster } from "ioredis";
+import { Cluster as Ioredis5Cluster } from "ioredis5";
+import { Cluster as IovalkeyCluster } from "iovalkey";
 import { type ListedCircuit, RedisStore } from "switchgear/redis";
 import { describe, expect, test } from "vitest";
 import { CLUSTER_CLIENTS, type Connected } from "./support/clients";
