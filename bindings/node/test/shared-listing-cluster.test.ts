@@ -7,6 +7,7 @@ import { describe, expect, test } from "vitest";
 import { CLUSTER_CLIENTS, type Connected } from "./support/clients";
 import { beginMove, clustered, join, type Node, ownerOf } from "./support/cluster";
 import { PATIENT, reason } from "./support/failing-store";
+import { OF_A_CLIENT, RIGHTS } from "./support/rights";
 import { quiet } from "./support/stores";
 import { ManualClock } from "./support/time";
 
@@ -68,6 +69,25 @@ describe("three masters", () => {
     await Promise.all(NAMES.map((name) => store.control(name).trip()));
     expect(namesOf(await store.circuits())).toEqual(NAMES);
     client.disconnect();
+  });
+
+  test("with the rights that lua/README.md gives; without one of them the error says which", async () => {
+    await filled("cb:");
+    const given = ["~{cb:*", ...RIGHTS, ...OF_A_CLIENT, "+cluster|slots", "+cluster|info"];
+    for (const { server } of nodes) {
+      await server.cli("acl", "setuser", "operator", "on", ">secret", ...given, "+scan", "+cluster|nodes");
+      await server.cli("acl", "setuser", "breaker", "on", ">secret", ...given, "+scan");
+    }
+    const as = (username: string) =>
+      quiet(new RedisCluster(seeds(), { redisOptions: { username, password: "secret" } }));
+    const [operator, breaker] = [as("operator"), as("breaker")];
+    expect(namesOf(await storeOf(operator, "cb:").circuits())).toEqual(NAMES);
+    await storeOf(breaker, "cb:")
+      .control(NAMES[0] as string)
+      .reset();
+    expect(await reason(storeOf(breaker, "cb:").circuits())).toMatch(/no permissions.*'cluster\|nodes'/i);
+    operator.disconnect();
+    breaker.disconnect();
   });
 
   test("one that hangs: an error that names it, not the circuits of the others", async () => {

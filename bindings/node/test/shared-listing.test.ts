@@ -15,6 +15,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Server, startSentinel, startServer } from "../../../tests/support/servers.mjs";
 import { CLIENTS, SENTINEL_CLIENTS } from "./support/clients";
 import { eventsOf, PATIENT, reason } from "./support/failing-store";
+import { OF_A_CLIENT, RIGHTS } from "./support/rights";
 import { place, quiet } from "./support/stores";
 import { ManualClock } from "./support/time";
 
@@ -227,6 +228,30 @@ describe("input", () => {
       throw new Error("no masters today");
     };
     expect(await reason(storeOf({ command, masters: broken }).circuits())).toBe("no masters today");
+  });
+});
+
+describe("the rights that lua/README.md gives", () => {
+  const here = place();
+
+  test("list circuits and steer them, together with `+scan`; without that the error says so", async () => {
+    await here.server.cli("acl", "setuser", "operator", "on", ">secret", "~{cb:*", ...RIGHTS, "+scan", ...OF_A_CLIENT);
+    await here.server.cli("acl", "setuser", "breaker", "on", ">secret", "~{cb:*", ...RIGHTS, ...OF_A_CLIENT);
+    const as = (username: string) => quiet(new Redis({ port: here.server.port, username, password: "secret" }));
+    const [operator, breaker] = [as("operator"), as("breaker")];
+    const control = storeOf(operator).control("c");
+    await control.trip();
+    await control.forceOpen();
+    await control.disable();
+    await control.reset();
+    await here.redis.set("{other:x}", "not ours");
+    expect(namesOf(await storeOf(operator).circuits())).toEqual(["c"]);
+    await storeOf(breaker).control("c").trip();
+    const text = await reason(storeOf(breaker).circuits());
+    expect(text).toMatch(/no permissions.*'scan'/i);
+    expect(text).not.toContain("secret");
+    operator.disconnect();
+    breaker.disconnect();
   });
 });
 
