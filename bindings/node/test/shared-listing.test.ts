@@ -80,6 +80,13 @@ async function lists(client: object, prefix: string, admin: Redis): Promise<void
   });
 }
 
+/** Gives the server more keys than there are on one page of SCAN. */
+async function filled(admin: Redis): Promise<void> {
+  const filling = admin.pipeline();
+  for (let n = 0; n < 3000; n++) filling.set(`filling ${n}`, "");
+  await filling.exec();
+}
+
 /** What in a prefix means something to SCAN. */
 const GLOBS = "[^a]*?\\-";
 
@@ -298,10 +305,34 @@ describe("a store that does not answer", () => {
       },
       masters: () => [breaking],
     };
-    const filling = here.redis.pipeline();
-    for (let n = 0; n < 3000; n++) filling.set(`filling ${n}`, "");
-    await filling.exec();
+    await filled(here.redis);
     expect(await reason(storeOf(breaking).circuits())).toBe("gone");
+  });
+
+  test("is asked from the start when it is connected anew between two pages, for a cursor is one server's own", async () => {
+    const client = quiet(new Redis(here.server.port));
+    await client.ping();
+    const begun: string[] = [];
+    const breaking = (times: number) =>
+      Object.create(client, {
+        call: {
+          value: async (name: string, ...args: string[]) => {
+            if (name.toUpperCase() === "SCAN") {
+              if (args[0] === "0") begun.push(name);
+              else if (begun.length <= times) await here.redis.client("KILL", "ID", String(await client.client("ID")));
+            }
+            return client.call(name, ...args);
+          },
+        },
+      });
+    await filled(here.redis);
+    await storeOf(here.redis, { prefix: "anew:" }).control("c").trip();
+    expect(namesOf(await storeOf(breaking(1), { prefix: "anew:" }).circuits())).toEqual(["c"]);
+    expect(begun).toHaveLength(2);
+    begun.length = 0;
+    expect(await reason(storeOf(breaking(100), { prefix: "anew:" }).circuits())).toMatch(/again and again/);
+    expect(client.listenerCount("topology-change")).toBe(0);
+    client.disconnect();
   });
 
   test.each([[[]], [["0"]], [["x", []]], [["0", "keys"]], ["OK"], [null], [7]])(

@@ -29,6 +29,8 @@ export interface Master {
   readonly name: string | undefined;
   /** Sends it a command that names no key. It may throw instead of rejecting. */
   readonly send: (args: readonly string[]) => PromiseLike<unknown>;
+  /** Tells when it is connected anew, if anything does. */
+  readonly connection: unknown;
 }
 
 /** The way to the store. */
@@ -95,7 +97,7 @@ function throughIoredis(client: Ioredis): Way {
   const { isCluster = false, options } = client;
   const send: Send = (args) => client.call(...lowered(args));
   const keyPrefix = typeof options?.keyPrefix === "string" ? options.keyPrefix : "";
-  if (!isCluster) return { ...throughOne(send), keyPrefix };
+  if (!isCluster) return { ...throughOne(send, client), keyPrefix };
 
   const slot = (key: string) => slotOf(keyPrefix + key);
   // `call` on a view of the client makes a command, and hands it to this.
@@ -123,6 +125,7 @@ function throughIoredis(client: Ioredis): Way {
       return (client.nodes?.("master") ?? []).map((node) => ({
         name: named(() => `${node.options?.host}:${node.options?.port}`),
         send: (args) => node.call(...lowered(args)),
+        connection: node,
       }));
     },
   };
@@ -142,7 +145,7 @@ interface NodeRedis {
 /** A cluster of node-redis. */
 interface NodeRedisCluster extends NodeRedis {
   readonly slots: readonly ({ readonly master?: { readonly address?: string } } | undefined)[];
-  readonly masters?: readonly { readonly address?: string }[];
+  readonly masters?: readonly { readonly address?: string; readonly client?: unknown }[];
   nodeClient?(node: unknown): NodeRedis | PromiseLike<NodeRedis>;
 }
 
@@ -158,7 +161,7 @@ function throughNodeRedis(client: NodeRedis): Way {
       ? // `false`: not a read-only command, so it goes to the master.
         (args) => client.sendCommand(false, args)
       : (args) => client.sendCommand(args);
-  return throughOne(send);
+  return throughOne(send, client);
 }
 
 function throughNodeRedisCluster(client: NodeRedisCluster): Way {
@@ -183,6 +186,7 @@ function throughNodeRedisCluster(client: NodeRedisCluster): Way {
       (client.masters ?? []).map((master) => ({
         name: named(() => master.address),
         send: async (args) => (await client.nodeClient?.(master))?.sendCommand(args),
+        connection: master.client,
       })),
   };
 }
@@ -193,16 +197,17 @@ function throughCommands(client: RedisCommands): Way {
     Array.from((await client.masters?.()) ?? [], (master) => ({
       name: undefined,
       send: (args: readonly string[]) => Promise.resolve(master.command([...args], "")),
+      connection: master,
     }));
   return {
-    ...throughOne(send),
+    ...throughOne(send, client),
     readsPrimary: false,
     masters: typeof client.masters === "function" ? masters : undefined,
   };
 }
 
 /** There is one server, or the client sees to it that it looks like one. */
-function throughOne(send: Send): Way {
+function throughOne(send: Send, connection: object): Way {
   return {
     send,
     sendBeside: send,
@@ -210,7 +215,7 @@ function throughOne(send: Send): Way {
     serverOf: onlyServer,
     keyPrefix: "",
     isCluster: false,
-    masters: async () => [{ name: undefined, send: (args) => send(args, "") }],
+    masters: async () => [{ name: undefined, send: (args) => send(args, ""), connection }],
   };
 }
 

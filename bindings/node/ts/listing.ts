@@ -59,14 +59,55 @@ async function namesAt(places: Places): Promise<Set<string>> {
   const { prefix, keyPrefix } = places.connection;
   const listing = checked(() => native().sharedListing(prefix, keyPrefix));
   const names = new Set<string>();
-  const first = await look(places);
-  await scanAll(places.connection, first.masters, listing, names);
+  const first = await lookThrough(places, await look(places), listing, names);
   if (first.survey === null) return names;
   const second = await look(places);
   if (second.survey === null || native().sharedSurveyStoodStill(second.survey, first.survey)) return names;
-  await scanAll(places.connection, second.masters, listing, names);
+  await lookThrough(places, second, listing, names);
   return names;
 }
+
+/** Adds the names of the circuits at these masters, or at those there are when none of them is connected anew meanwhile. */
+async function lookThrough(places: Places, begun: Look, listing: Listing, names: Set<string>): Promise<Look> {
+  let here = begun;
+  for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+    const renewals = watch(here.masters);
+    try {
+      await scanAll(places.connection, here.masters, listing, names);
+    } finally {
+      renewals.end();
+    }
+    if (renewals.count === 0) return here;
+    here = await look(places);
+  }
+  throw new StoreError(
+    "the connection was made anew again and again: the circuits could not be looked through in one go",
+  );
+}
+
+/** The first may still be connecting. */
+const ATTEMPTS = 4;
+
+/** Counts how often masters are connected anew. Who is there then may be another server, and a cursor of SCAN means nothing to it. */
+function watch(masters: readonly Master[]): { count: number; end(): void } {
+  const count = () => {
+    renewals.count += 1;
+  };
+  const each = (what: "on" | "off") => {
+    for (const { connection } of masters) {
+      if (typeof connection !== "object" || connection === null) continue;
+      const emitter = connection as Record<string, unknown>;
+      const tell = emitter[what];
+      if (typeof tell === "function") for (const event of RENEWED) tell.call(emitter, event, count);
+    }
+  };
+  const renewals = { count: 0, end: () => each("off") };
+  each("on");
+  return renewals;
+}
+
+/** What clients say when they are connected, and node-redis when a sentinel leads it to another master. */
+const RENEWED = ["ready", "topology-change"];
 
 /** All masters that there are. A client may not have heard of each: then it is led there, and asked again. */
 async function look({ connection, masters }: Places): Promise<Look> {
