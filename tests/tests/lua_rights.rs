@@ -2,12 +2,14 @@
 //! announcements need.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use redis::Connection;
+use switchgear_core::shared::{Keys, Listing};
 use switchgear_core::{Outcome, State, TripOn};
 use switchgear_tests::lua::Reply;
-use switchgear_tests::servers::{Server, run};
+use switchgear_tests::servers::{Server, ask, run};
 use switchgear_tests::situations::{Bench, CHANNEL, Counting, START, Situation, THRESHOLD, TRIP_ON};
 
 /// The line of rights in the README of the scripts that begins so, one by one.
@@ -108,6 +110,27 @@ fn the_optional_rights_are_both_needed_to_be_heard_and_for_nothing_else() {
         assert!(!is_heard(&[required.clone(), vec![one.clone()]].concat()), "{one} alone");
     }
     assert!(!is_heard(&required));
+}
+
+#[test]
+fn whoever_lists_circuits_needs_two_more_and_finds_and_reads_them_by_those() {
+    let scanning = documented("+scan ");
+    assert_eq!(scanning, ["+scan", "+cluster|nodes"]);
+    for (rights, may_scan) in [([required(), scanning].concat(), true), (required(), false)] {
+        let (mut bench, mut user) = limited(&rights);
+        let circuit = bench.prepare(Situation::Counted, TRIP_ON[0]).unwrap();
+        let listing = Listing::new(Keys::DEFAULT_PREFIX, "").unwrap();
+        let scanned: Result<(String, Vec<String>), _> =
+            ask(&mut user, &["SCAN", "0", "MATCH", listing.pattern(), "COUNT", "1000"]);
+        assert_eq!(scanned.is_ok(), may_scan, "{scanned:?}");
+        // Not a cluster: that is said to whoever may ask.
+        let asked = run(&mut user, &["CLUSTER", "NODES"]).unwrap_err().to_string();
+        assert_eq!(asked.contains("cluster support disabled"), may_scan, "{asked}");
+        let Ok((_, keys)) = scanned else { continue };
+        let names: BTreeSet<&str> = keys.iter().filter_map(|key| listing.name_of(key)).collect();
+        assert_eq!(names.len(), 1, "{names:?}");
+        circuit.wire.get_state(START).send(&mut user).unwrap();
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod breaker;
 mod config;
 mod convert;
 mod group;
+mod listing;
 mod shared;
 
 use napi_derive::napi;

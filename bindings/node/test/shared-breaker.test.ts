@@ -165,7 +165,7 @@ describe("round trips", () => {
   /** The client, with each of its commands written down. */
   function counted(): RedisStore {
     const call = (name: string, ...args: string[]) => {
-      sent.push(name);
+      sent.push(name.toUpperCase());
       return here.redis.call(name, ...args);
     };
     const client = Object.create(here.redis, { call: { value: call } });

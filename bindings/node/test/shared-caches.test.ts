@@ -11,7 +11,7 @@ const sent: string[] = [];
 /** Another process with the same circuit, whose commands are written down. */
 function process(name: string, options?: SharedOptions & { failureThreshold?: number }): DistributedCircuitBreaker {
   const call = (command: string, ...args: string[]) => {
-    sent.push(command);
+    sent.push(command.toUpperCase());
     return here.redis.call(command, ...args);
   };
   const client = Object.create(here.redis, { call: { value: call } });

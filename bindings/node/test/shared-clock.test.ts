@@ -12,7 +12,7 @@ const { server, redis } = lazily();
 function counted(options?: { clock?: "server" | "system" }): { store: RedisStore; sent: string[] } {
   const sent: string[] = [];
   const call = (name: string, ...args: string[]) => {
-    sent.push(name);
+    sent.push(name.toUpperCase());
     return redis().call(name, ...args);
   };
   const client = Object.create(redis(), { call: { value: call } });

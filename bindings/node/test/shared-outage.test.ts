@@ -166,7 +166,7 @@ describe("a store that hangs", () => {
     const clock = new ManualClock(1_700_000_000_000);
     const sent: string[] = [];
     const call = (name: string, ...args: string[]) => {
-      sent.push(name);
+      sent.push(name.toUpperCase());
       return redis().call(name, ...args);
     };
     const client = Object.create(redis(), { call: { value: call } });

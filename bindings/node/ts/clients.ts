@@ -7,15 +7,31 @@
 
 import { ConfigError } from "./error";
 import { slotOf } from "./slots";
+import type { Awaitable } from "./types";
 
 /** Anything that sends a command, routed by `key` where there is more than one server. */
 export interface RedisCommands {
   /** Sends `args`, the command's name first, and gives the reply; rejects with the server's error reply. */
   command(args: string[], key: string): Promise<unknown>;
+  /**
+   * The servers that take writes, each to be asked by itself (with an empty key): needed to list circuits, and for nothing else.
+   * `[this]` where there is one; else one for each master. That none of them is missing is not checked.
+   */
+  masters?(): Awaitable<readonly RedisCommands[]>;
 }
 
 /** Sends one command. It may throw instead of rejecting: a client is foreign code. */
 type Send = (args: readonly string[], key: string) => PromiseLike<unknown>;
+
+/** One server that takes writes. */
+export interface Master {
+  /** What it is called, where there are several. */
+  readonly name: string | undefined;
+  /** Sends it a command that names no key. It may throw instead of rejecting. */
+  readonly send: (args: readonly string[]) => PromiseLike<unknown>;
+  /** Tells when it is connected anew, if anything does. */
+  readonly connection: unknown;
+}
 
 /** The way to the store. */
 export interface Way {
@@ -29,6 +45,12 @@ export interface Way {
    * is not known. Never throws.
    */
   readonly serverOf: (key: string) => () => string | undefined;
+  /** What the client puts in front of every key by itself. */
+  readonly keyPrefix: string;
+  /** Whether the servers share circuits among them by their slots, and know of each other. */
+  readonly isCluster: boolean;
+  /** All servers that take writes, as far as the client knows; undefined where it has no way to name them. */
+  readonly masters: (() => PromiseLike<readonly Master[]>) | undefined;
 }
 
 /**
@@ -39,10 +61,7 @@ export function wayThrough(client: unknown): Way {
   if (typeof client === "object" && client !== null) {
     if (isIoredis(client)) return throughIoredis(client);
     if (isNodeRedis(client)) return throughNodeRedis(client);
-    if (isCommands(client)) {
-      const send: Send = (args, key) => Promise.resolve(client.command([...args], key));
-      return { send, sendBeside: send, readsPrimary: false, serverOf: onlyServer };
-    }
+    if (isCommands(client)) return throughCommands(client);
   }
   const shown = kindOf(client);
   throw new ConfigError(`\`client\` must be ${VALID}, got \`${shown}\``, "client", shown);
@@ -62,6 +81,9 @@ interface Ioredis {
   };
   /** By slot the names of the servers that have it, the master first. */
   readonly slots?: readonly (readonly string[] | undefined)[];
+  nodes?(
+    role: "master",
+  ): readonly (Ioredis & { readonly options?: { readonly host?: unknown; readonly port?: unknown } })[];
   call(name: string, ...args: string[]): PromiseLike<unknown>;
   sendCommand(command: unknown, stream?: undefined, node?: { slot: number }): PromiseLike<unknown>;
 }
@@ -73,16 +95,14 @@ function isIoredis(client: object): client is Ioredis {
 
 function throughIoredis(client: Ioredis): Way {
   const { isCluster = false, options } = client;
-  const send: Send = (args) => client.call(...(args as [string, ...string[]]));
-  if (!isCluster) return { send, sendBeside: send, readsPrimary: true, serverOf: onlyServer };
+  const send: Send = (args) => client.call(...lowered(args));
+  const keyPrefix = typeof options?.keyPrefix === "string" ? options.keyPrefix : "";
+  if (!isCluster) return { ...throughOne(send, client), keyPrefix };
 
-  const slot = (key: string) => {
-    const prefix = options?.keyPrefix;
-    return slotOf(typeof prefix === "string" ? prefix + key : key);
-  };
+  const slot = (key: string) => slotOf(keyPrefix + key);
   // `call` on a view of the client makes a command, and hands it to this.
   const sendThrough = (args: readonly string[], sendCommand: (command: unknown) => PromiseLike<unknown>) =>
-    Reflect.apply(client.call, { options: { ...options, enableAutoPipelining: false }, sendCommand }, args);
+    Reflect.apply(client.call, { options: { ...options, enableAutoPipelining: false }, sendCommand }, lowered(args));
   return {
     // Auto-pipelining in a cluster may take the first argument of a command for its key (iovalkey): of a script that is the
     // digest, so the pipeline goes to the wrong node. Without it a command goes by its real keys, through the client as ever.
@@ -97,7 +117,23 @@ function throughIoredis(client: Ioredis): Way {
       const of = slot(key);
       return () => named(() => client.slots?.[of]?.[0]);
     },
+    keyPrefix,
+    isCluster,
+    masters: async () => {
+      // A client that has not begun yet, or begins again, knows none: a command makes it look, and is answered after that.
+      if (client.status !== "ready") await client.call("cluster", "NODES");
+      return (client.nodes?.("master") ?? []).map((node) => ({
+        name: named(() => `${node.options?.host}:${node.options?.port}`),
+        send: (args) => node.call(...lowered(args)),
+        connection: node,
+      }));
+    },
   };
+}
+
+/** iovalkey knows where a command has its keys, to route it and to prefix them, only if its name is in lower case. */
+function lowered([name = "", ...args]: readonly string[]): [string, ...string[]] {
+  return [name.toLowerCase(), ...args];
 }
 
 /** node-redis from 5 on. Each of its kinds takes the command in another place. */
@@ -109,6 +145,7 @@ interface NodeRedis {
 /** A cluster of node-redis. */
 interface NodeRedisCluster extends NodeRedis {
   readonly slots: readonly ({ readonly master?: { readonly address?: string } } | undefined)[];
+  readonly masters?: readonly { readonly address?: string; readonly client?: unknown }[];
   nodeClient?(node: unknown): NodeRedis | PromiseLike<NodeRedis>;
 }
 
@@ -124,7 +161,7 @@ function throughNodeRedis(client: NodeRedis): Way {
       ? // `false`: not a read-only command, so it goes to the master.
         (args) => client.sendCommand(false, args)
       : (args) => client.sendCommand(args);
-  return { send, sendBeside: send, readsPrimary: true, serverOf: onlyServer };
+  return throughOne(send, client);
 }
 
 function throughNodeRedisCluster(client: NodeRedisCluster): Way {
@@ -143,6 +180,42 @@ function throughNodeRedisCluster(client: NodeRedisCluster): Way {
       const slot = slotOf(key);
       return () => named(() => client.slots[slot]?.master?.address);
     },
+    keyPrefix: "",
+    isCluster: true,
+    masters: async () =>
+      (client.masters ?? []).map((master) => ({
+        name: named(() => master.address),
+        send: async (args) => (await client.nodeClient?.(master))?.sendCommand(args),
+        connection: master.client,
+      })),
+  };
+}
+
+function throughCommands(client: RedisCommands): Way {
+  const send: Send = (args, key) => Promise.resolve(client.command([...args], key));
+  const masters = async () =>
+    Array.from((await client.masters?.()) ?? [], (master) => ({
+      name: undefined,
+      send: (args: readonly string[]) => Promise.resolve(master.command([...args], "")),
+      connection: master,
+    }));
+  return {
+    ...throughOne(send, client),
+    readsPrimary: false,
+    masters: typeof client.masters === "function" ? masters : undefined,
+  };
+}
+
+/** There is one server, or the client sees to it that it looks like one. */
+function throughOne(send: Send, connection: object): Way {
+  return {
+    send,
+    sendBeside: send,
+    readsPrimary: true,
+    serverOf: onlyServer,
+    keyPrefix: "",
+    isCluster: false,
+    masters: async () => [{ name: undefined, send: (args) => send(args, ""), connection }],
   };
 }
 

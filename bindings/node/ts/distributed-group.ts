@@ -4,12 +4,12 @@ import {
   DistributedCircuitBreaker,
   leaveGroup,
   PreparedSharedPolicy,
-  SHARED_POLICY,
   type SharedOptions,
 } from "./distributed";
 import { Emitter, EVENT_NAMES } from "./events";
 import { Members } from "./members";
 import type { SharedConfig } from "./native-shared";
+import { SHARED_POLICY } from "./shared-policy";
 import type { RedisStore } from "./store";
 import type { CircuitBreakerPolicy, Events } from "./types";
 

@@ -2,7 +2,7 @@ import { type CallRules, run, type Settle } from "./call";
 import { type CheckedCall, checkedCall, checkedFn, NO_OPTIONS } from "./call-options";
 import { countsAsFailure, type Ending, type Outcome, returned, thrown } from "./classify";
 import { checkClock } from "./clock";
-import { checkedName, describe, fieldValue, type HostPolicy, optionsOf, type PolicyKind, readPolicy } from "./config";
+import { checkedName, describe, fieldValue, type HostPolicy, optionsOf, readPolicy } from "./config";
 import { ConfigError, refusal, StoreError, StoreUnavailableError } from "./error";
 import { callEvent, Emitter, EVENT_NAMES } from "./events";
 import { failureText } from "./failure-text";
@@ -10,10 +10,11 @@ import { refused } from "./fallback";
 import { GuardedAsyncGenerator, GuardedGenerator, isAsyncGenerator } from "./generator";
 import { guardWith } from "./guard";
 import { type HotEnds, isPlain, isPlainHost, runHot } from "./hot";
-import { FAILURE, type FieldValue, type NativeTransition, native, RELEASE, SUCCESS } from "./native";
+import { FAILURE, type FieldValue, type NativeTransition, RELEASE, SUCCESS } from "./native";
 import { GRANTED_CLOSED, type SharedConfig } from "./native-shared";
 import { type ControlOperation, SharedCircuit, type SharedSettlement } from "./shared";
 import { type Admission, Grant, NO_GRANT, type SharedPermit, SharedSettleOnce } from "./shared-permit";
+import { SHARED_POLICY } from "./shared-policy";
 import { type Connection, connectionOf, isForeignStore, type RedisStore } from "./store";
 import type {
   Awaitable,
@@ -82,16 +83,6 @@ export class PreparedSharedPolicy {
     checkClock(host.clock);
   }
 }
-
-/**
- * The options of a shared breaker: its policy and {@link SharedOptions}.
- * @internal
- */
-export const SHARED_POLICY: PolicyKind<SharedConfig> = {
-  host: [],
-  core: ["onStoreFailure", "openCacheMs", "closedCacheMs", "quorum", "idleTtlMs"],
-  build: (layers) => new (native().SharedConfig)(layers),
-};
 
 /**
  * Tells a breaker that its group has given it up.
@@ -189,6 +180,7 @@ export class DistributedCircuitBreaker implements Breaker {
       clock: this.host.clock,
       onTransition: (transition, instance) => this.changed(transition, instance),
     });
+    if (this.connection.listening !== undefined) this.connection.audience.add(this.circuit);
   }
 
   /**

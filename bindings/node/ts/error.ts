@@ -170,7 +170,7 @@ export class StoreUnavailableError extends Error {
   /** Nobody knows when the store will answer again. */
   declare readonly retryAfterMs: null;
   /**
-   * @param circuit - the circuit's name
+   * @param circuit - the circuit's name; `*` where the store was asked for all of them
    * @param cause - what the store said, or that it said nothing in time; the message repeats a {@link StoreError}
    */
   constructor(

@@ -79,6 +79,22 @@ declare module "./native" {
     /** Takes a message that is about this circuit: whether it is news. */
     sharedOnEvent(engine: Engine, server: Server, host: number, store: number, message: string): boolean;
 
+    /**
+     * Finds the circuits of a prefix; the second is what the client puts in front of keys by itself. Throws with code
+     * `name_invalid`.
+     */
+    sharedListing(prefix: string, keyPrefix: string): Listing;
+    /** The pattern for SCAN's MATCH. */
+    sharedListingPattern(listing: Listing): string;
+    /** The name of the circuit that a key belongs to; null if it is no circuit's. */
+    sharedListingName(listing: Listing, key: string): string | null;
+    /** Reads what masters of a cluster answer to `CLUSTER NODES`; null where one of them answers something else. */
+    sharedSurvey(replies: string[]): Survey | null;
+    /** Who has circuits, or may have, and is none of those that answered; null if nobody. */
+    sharedSurveyMissing(survey: Survey): MissingMaster | null;
+    /** Whether nothing has changed its place between these two. */
+    sharedSurveyStoodStill(survey: Survey, before: Survey): boolean;
+
     /** Of the last answer: the numbers of its permit, the wait of its refusal (-1 = unknown), and what else it holds. */
     sharedPermitEpoch(engine: Engine): number;
     sharedPermitCounter(engine: Engine): number;
@@ -121,6 +137,20 @@ export type Engine = { readonly __brand: "Engine" };
 
 /** One server of the store as the engine knows it: what time it has, and whether it is worth asking. */
 export type Server = { readonly __brand: "Server" };
+
+/** What finds the circuits of a prefix among keys. */
+export type Listing = { readonly __brand: "Listing" };
+
+/** What the masters of a cluster say of their slots. */
+export type Survey = { readonly __brand: "Survey" };
+
+/** A master that was not asked. */
+export interface MissingMaster {
+  /** Where it is, as the cluster knows it. */
+  address: string;
+  /** A slot that leads to it. */
+  slot: number;
+}
 
 /** What an instance has announced of a circuit. */
 export interface Announcement {

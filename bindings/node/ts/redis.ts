@@ -8,6 +8,7 @@
 import "./load";
 
 export type { RedisCommands } from "./clients";
+export type { CircuitControl } from "./control";
 export { DistributedCircuitBreaker, type SharedOptions } from "./distributed";
 export { DistributedCircuitBreakerGroup, type SharedGroupOptions } from "./distributed-group";
 export {
@@ -19,5 +20,6 @@ export {
   StoreUnavailableError,
   TimeError,
 } from "./error";
+export type { ListedCircuit } from "./listing";
 export type { SharedPermit } from "./shared-permit";
 export { RedisStore, type RedisStoreOptions, type StoreEvent, type StoreEvents } from "./store";

@@ -6,6 +6,7 @@
 import { type Clock, clockOf } from "./clock";
 import { checkedName } from "./config";
 import { fromNative, StoreError } from "./error";
+import { tellHealth } from "./health";
 import { type FieldValue, type NativeTransition, native, RELEASE, SUCCESS } from "./native";
 import {
   ANSWER,
@@ -37,7 +38,7 @@ import {
 } from "./native-shared";
 import { errorText, integers, reading } from "./replies";
 import { type Admission, Grant, isProbe, NO_GRANT, Refused } from "./shared-permit";
-import { type Connection, type Place, tellHealth } from "./store";
+import type { Connection, Place } from "./store";
 import { type Answer, Caller, Talk } from "./talk";
 import { holdProcess } from "./timers";
 import type { Snapshot } from "./types";
@@ -99,7 +100,6 @@ export class SharedCircuit {
     this.successIsFree = this.native.sharedSuccessIsFree(this.engine);
     this.mayBeFree = this.native.sharedMayBeFree(this.engine);
     this.serverName = connection.serverOf(this.key);
-    if (connection.listening !== undefined) connection.audience.add(this);
   }
 
   /** The permit of a call that need not be asked for at this moment; null where it has to be, or where the clock fails. */

@@ -4,14 +4,18 @@ import { Audience } from "./audience";
 import { type RedisCommands, type Way, wayThrough } from "./clients";
 import { type Clock, checkClock, clockOf, SERVER_CLOCK, SYSTEM_CLOCK } from "./clock";
 import { checkedBoolean, checkedNumber, describe, optionsOf, outOfRange } from "./config";
+import { CircuitControl } from "./control";
 import { Deadlines } from "./deadlines";
+import type { SharedOptions } from "./distributed";
 import { fromNative, NameError, StoreError } from "./error";
 import { Emitter } from "./events";
+import { type ListedCircuit, listCircuits } from "./listing";
 import { native } from "./native";
 import type { Server } from "./native-shared";
 import { errorText } from "./replies";
+import { steeringPolicy } from "./shared-policy";
 import { type Subscription, subscribeThrough } from "./subscriber";
-import { warn } from "./warn";
+import type { CircuitBreakerPolicy } from "./types";
 
 /** Options of a {@link RedisStore}. `undefined` means left out. */
 export interface RedisStoreOptions {
@@ -136,6 +140,40 @@ export class RedisStore {
     return this.#connection.events.on(event, fn);
   }
 
+  /**
+   * The circuits that the store knows under its prefix, with their snapshots, sorted by name: open ones, and closed ones that have
+   * counted something, been controlled, or been open before; all of them, or an error. Changes nothing.
+   *
+   * It goes through every key of the store by SCAN, on every master, and then asks for one snapshot per circuit, 64 at a time: so
+   * it is for people and dashboards, not for each request. Each question waits at most the store's `timeoutMs`. The user needs the
+   * right to SCAN, in a cluster also to CLUSTER NODES.
+   *
+   * @param policy - by what the failures of closed circuits are counted, as the store keeps no policies: `tripOn` and `windowMs`,
+   * mostly. Circuits of another policy are listed too, with counts that mean little. By default as a breaker without a policy.
+   * @returns what was found; an empty list where there is none. Each snapshot is of the moment it was read at.
+   * @throws {@link StoreUnavailableError} if a server did not answer, or could not be reached (its `circuit` is then `*`), or if a
+   * circuit cannot be read; {@link ConfigError} for the policy, or for a client that cannot name its masters: an object with
+   * `command` needs `masters()` for this; {@link TimeError} if the clock fails. All as rejections.
+   */
+  async circuits(policy?: CircuitBreakerPolicy & SharedOptions): Promise<ListedCircuit[]> {
+    return listCircuits(this.#connection, steeringPolicy(policy));
+  }
+
+  /**
+   * Steers a circuit from anywhere, without a breaker: what it does holds for the whole fleet and is announced like any other
+   * control. Asks nothing of the store until it is used.
+   *
+   * @param name - the circuit's name; one that the store does not know yet may be steered too
+   * @param policy - what the store does not know: how long {@link CircuitControl.trip} opens for without `forMs` (`openDurationMs`,
+   * `openBackoff`), how long the circuit is remembered (`idleTtlMs`), and how a snapshot counts. By default as a breaker without a
+   * policy: 30 000 ms, and a day.
+   * @throws {@link NameError}; {@link ConfigError} naming the option, the value and what is valid; {@link TimeError} if the policy's
+   * clock gives no time
+   */
+  control(name: string, policy?: CircuitBreakerPolicy & SharedOptions): CircuitControl {
+    return new CircuitControl(name, this.#connection, steeringPolicy(policy));
+  }
+
   /** Ends what the store opened itself: the connection that `events` takes. The client stays open. */
   async close(): Promise<void> {
     await this.#connection.listening?.close();
@@ -167,18 +205,6 @@ export interface Place {
   readonly server: Server;
   /** What went wrong there last. */
   trouble: StoreError | null;
-}
-
-/** Says once that the store, or a circuit, is or is not asked any more. */
-export function tellHealth(events: Connection["events"], what: "degraded" | "restored", event: StoreEvent): void {
-  if (events.hears(what)) {
-    events.emit(what, event);
-    return;
-  }
-  const whose = event.circuit === undefined ? "the store" : `the store of circuit \`${event.circuit}\``;
-  if (what === "restored") warn(`${whose} is asked again`, "switchgear_restored");
-  else
-    warn(`${whose} does not answer and is not asked for now: ${(event.error as Error).message}`, "switchgear_degraded");
 }
 
 const STORE_OPTIONS = ["prefix", "timeoutMs", "clock", "instance", "events"];

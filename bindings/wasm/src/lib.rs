@@ -20,6 +20,8 @@ mod config;
 mod group;
 #[cfg(feature = "local")]
 mod held;
+#[cfg(feature = "shared")]
+mod listing;
 #[cfg(feature = "objects")]
 mod objects;
 #[cfg(feature = "shared")]

@@ -12,6 +12,7 @@ const COPIED = ["bindings/node/test", "tests/support", "tests/vectors", "vitest.
 const LINKED = [
   "node_modules",
   "bindings/node/ts",
+  "lua/README.md",
   "Cargo.toml",
   "package-lock.json",
   "tsconfig.json",

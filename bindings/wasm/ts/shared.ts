@@ -1,7 +1,7 @@
 /** The shared half of the module as the facade wants it. */
 
 import type { FieldValue, Native } from "../../node/ts/native";
-import type { Engine, Server, SharedConfig } from "../../node/ts/native-shared";
+import type { Engine, Listing, Server, SharedConfig, Survey } from "../../node/ts/native-shared";
 import * as glue from "../dist/shared.js";
 import text from "../dist/shared.wasm";
 import type { LocalNative } from "./local";
@@ -104,6 +104,15 @@ const shared: SharedNative = {
   },
   sharedOnEvent: (engine, server, host, store, message) =>
     circuitOf(engine).onEvent(serverOf(server), number(host), number(store), message),
+  sharedListing: (prefix, keyPrefix) => new glue.Listing(units(prefix), keyPrefix) as unknown as Listing,
+  sharedListingPattern: (listing) => listingOf(listing).pattern(),
+  sharedListingName: (listing, key) => listingOf(listing).nameOf(key) ?? null,
+  sharedSurvey: (replies) => (glue.Survey.read(replies) as unknown as Survey | undefined) ?? null,
+  sharedSurveyMissing: (survey) => {
+    const address = surveyOf(survey).missingAddress();
+    return address === undefined ? null : { address, slot: surveyOf(survey).missingSlot() };
+  },
+  sharedSurveyStoodStill: (survey, before) => surveyOf(survey).stoodStill(surveyOf(before)),
   sharedPermitEpoch: (engine) => circuitOf(engine).number(PERMIT_EPOCH),
   sharedPermitCounter: (engine) => circuitOf(engine).number(PERMIT_COUNTER),
   sharedRefusalWait: (engine) => circuitOf(engine).number(REFUSAL_WAIT),
@@ -143,6 +152,14 @@ function circuitOf(engine: Engine): glue.Circuit {
 
 function serverOf(server: Server): glue.Server {
   return server as unknown as glue.Server;
+}
+
+function listingOf(listing: Listing): glue.Listing {
+  return listing as unknown as glue.Listing;
+}
+
+function surveyOf(survey: Survey): glue.Survey {
+  return survey as unknown as glue.Survey;
 }
 
 function word(place: number): string {

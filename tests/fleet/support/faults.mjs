@@ -395,7 +395,7 @@ function documentedRights() {
   const section = /\n## Rights\n([\s\S]*?)\n## /.exec(text)[1];
   // What only listing circuits and listening need is no part of a breaker's life.
   return [...new Set([...section.match(/\+\w+/g), "+time"])].filter(
-    (right) => !["+scan", "+subscribe"].includes(right),
+    (right) => !["+scan", "+cluster", "+subscribe"].includes(right),
   );
 }
 

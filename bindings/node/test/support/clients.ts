@@ -32,12 +32,18 @@ export const CLIENTS: Readonly<Record<string, (port: number) => Promise<Connecte
   "node-redis 5": async (port) => opened(redis5.createClient({ url: url(port) })),
   "anything with command(args, key)": async (port) => {
     const inner = new Ioredis6(port);
-    const client: RedisCommands = { command: ([name = "", ...args]) => inner.call(name, ...args) };
+    const client: RedisCommands = {
+      command: ([name = "", ...args]) => inner.call(name, ...args),
+      masters: () => [client],
+    };
     return { ...ended(inner), client };
   },
   "anything whose command gives Buffers": async (port) => {
     const inner = new Ioredis6(port);
-    const client: RedisCommands = { command: ([name = "", ...args]) => inner.callBuffer(name, ...args) };
+    const client: RedisCommands = {
+      command: ([name = "", ...args]) => inner.callBuffer(name, ...args),
+      masters: () => [client],
+    };
     return { ...ended(inner), client };
   },
 };
@@ -59,7 +65,16 @@ export const CLUSTER_CLIENTS: Readonly<Record<string, (ports: readonly number[])
   "anything with command(args, key)": async (ports) => {
     const inner = redis6.createCluster({ rootNodes: ports.map((port) => ({ url: url(port) })) });
     const { close } = await opened(inner);
-    const client: RedisCommands = { command: (args, key) => inner.sendCommand(key, false, args) };
+    const client: RedisCommands = {
+      command: (args, key) => inner.sendCommand(key, false, args),
+      masters: () =>
+        Promise.all(
+          inner.masters.map(async (master) => {
+            const node = await inner.nodeClient(master);
+            return { command: (args: string[]) => node.sendCommand(args) };
+          }),
+        ),
+    };
     return { client, close };
   },
 };
