@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 
 from switchgear.redis._awaiting import AsyncLine
+from switchgear.redis._awaiting_hearing import begin_hearing
 from switchgear.redis._clients import AsyncCommands, recognise
 from switchgear.redis._link import read_options
 from switchgear.redis._store import ClockOption, RedisClient, Store
@@ -30,6 +31,12 @@ class RedisStore(Store[AsyncLine]):
             that of every other instance. Or a function, which is read once by the constructor.
         instance: Who we are in the state changes we make, and in a `quorum`; by default the name of the host. Instances
             that share a host, or its name, are to be given names of their own.
+        events: Whether to hear at once what other instances bring about: `state_change` then tells that as well, with
+            `source="remote"` and their `instance`, and what is known of a circuit is corrected. By default `False`.
+            It takes one more connection, made as the client's are, in a task of the event loop. It begins with the
+            first call in each process, or with `async with store`, and ends with `close`. A message that is lost makes
+            nothing wrong: it is heard of with the next answer, as without this. A client with `command(args, key)`
+            cannot.
 
     Raises:
         TypeError: The client is of the wrong kind; the message names the right one.
@@ -72,19 +79,25 @@ class RedisStore(Store[AsyncLine]):
         timeout_ms: int | None = None,
         clock: ClockOption | None = None,
         instance: str | None = None,
+        events: bool | None = None,
     ) -> None:
         known = recognise(client, is_async=True)
-        options = read_options(prefix, timeout_ms, clock, instance)
-        super().__init__(options.link(AsyncLine(known, options.timeout_ms), known))
+        options = read_options(prefix, timeout_ms, clock, instance, events)
+        super().__init__(options.link(AsyncLine(known, options.timeout_ms), known, begin_hearing))
 
     async def close(self) -> None:
-        """Waits, for some seconds at most, for what is still to be told that nobody waits for.
+        """Ends what the store opened itself: the connection of `events`, and its task. The client stays open.
 
-        The client stays open.
+        Waits, for some seconds at most, for that, and for what is still to be told that nobody waits for. Its breakers
+        go on; they hear of what other instances bring about with the next answer.
         """
+        hearer = None if self._link.hearing is None else self._link.hearing.close()
+        if hearer is not None:
+            await hearer.rest()
         await self._link.line.rest()
 
     async def __aenter__(self) -> RedisStore:  # noqa: PYI034 - `typing.Self` came with Python 3.11
+        self._link.listen()
         return self
 
     async def __aexit__(

@@ -183,7 +183,7 @@ class AsyncLine:
     async def _send_to_owner(self, key: str, command: list[str]) -> Any:
         # Which node that is it knows once it is connected.
         await self._client.initialize()
-        return await self._client.execute_command(*command, target_nodes=self._client.get_node_from_key(key))
+        return await self._client.execute_command(*command, target_nodes=self._client.get_node_from_key(key.encode()))
 
     def _give_up(self, sending: asyncio.Future[Any], talk: Talk | None) -> None:
         """Nobody waits for a command any more. What comes of it all the same is told to its conversation."""

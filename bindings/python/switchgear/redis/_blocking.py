@@ -17,7 +17,7 @@ from typing import Any
 
 from switchgear._native import Ask, Flight
 from switchgear.redis._carry import PATIENCE_SECONDS, Carriers, OverdueError
-from switchgear.redis._clients import LIBRARIES, Client, Kind
+from switchgear.redis._clients import LIBRARIES, Client, Kind, client_of
 from switchgear.redis._replies import is_answer, is_broken_connection, is_redirection
 from switchgear.redis._talk import Answer, Landed, Talk
 from switchgear.redis._watch import Watch
@@ -199,7 +199,7 @@ class Line:
         if self._kind is Kind.COMMANDS:
             return self._client.command(list(command), key)
         if self._kind is Kind.CLUSTER and names_no_key(command):
-            return self._client.execute_command(*command, target_nodes=self._client.get_node_from_key(key))
+            return self._client.execute_command(*command, target_nodes=self._client.get_node_from_key(key.encode()))
         return self._client.execute_command(*encoded(command))
 
     def _send_here(
@@ -233,7 +233,7 @@ class Line:
         client = self._client
         if self._kind is Kind.CLUSTER:
             try:
-                client = client.get_node_from_key(key).redis_connection
+                client = client_of(client, client.get_node_from_key(key.encode()))
             except Exception as error:
                 # The slots are not known yet, say.
                 raise _NotHereError from error

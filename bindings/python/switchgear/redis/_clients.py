@@ -74,6 +74,25 @@ def recognise(client: object, *, is_async: bool) -> Client:
     raise TypeError(_refusal(client, is_async=is_async))
 
 
+def client_of(cluster: Any, node: Any) -> Any:
+    """A sync cluster's client of one of its nodes."""
+    for library in LIBRARIES:
+        client = getattr(node, f"{library}_connection", None)
+        if client is not None:
+            return client
+    # One that was not needed yet; valkey-py has renamed it.
+    make = getattr(cluster, "get_redis_connection", None)
+    return cluster.get_valkey_connection(node) if make is None else make(node)
+
+
+def class_of(client: object) -> str:
+    """What was given, by its class alone: a client holds a password, a URL may."""
+    if isinstance(client, type):
+        return f"the class {client.__qualname__}"
+    of = client.__class__
+    return of.__qualname__ if of.__module__ == "builtins" else f"{of.__module__}.{of.__qualname__}"
+
+
 _SINGLES = frozenset({"Redis", "Valkey"})
 _CLUSTERS = frozenset({"RedisCluster", "ValkeyCluster"})
 # These are built on the classes above, or have their method, and do something else with a command.
@@ -106,7 +125,7 @@ def _check_side(client: object, *, foreign: bool, is_async: bool) -> None:
     if not foreign:
         return
     given, store = ("a sync client", _SYNC_STORE) if is_async else ("a client for asyncio", _ASYNC_STORE)
-    raise TypeError(f"`client` is {given} (`{_class_of(client)}`): `{store}` takes it")
+    raise TypeError(f"`client` is {given} (`{class_of(client)}`): `{store}` takes it")
 
 
 _SYNC_STORE = "switchgear.redis.RedisStore"
@@ -129,16 +148,8 @@ def _refusal(client: object, *, is_async: bool) -> str:
     module = "redis.asyncio" if is_async else "redis"
     text = (
         f"`client` must be a client of redis-py or valkey-py (`{module}.Redis`, `{module}.RedisCluster`, the "
-        f"`master_for` of a `Sentinel`) or an object with `command(args, key)`, got `{_class_of(client)}`"
+        f"`master_for` of a `Sentinel`) or an object with `command(args, key)`, got `{class_of(client)}`"
     )
     if any(importlib.util.find_spec(library) for library in LIBRARIES):
         return text
     return f'{text}; no client library is installed: pip install "switchgear[redis]"'
-
-
-def _class_of(client: object) -> str:
-    """What was given, by its class alone: a client holds a password, a URL may."""
-    if isinstance(client, type):
-        return f"the class {client.__qualname__}"
-    of = client.__class__
-    return of.__qualname__ if of.__module__ == "builtins" else f"{of.__module__}.{of.__qualname__}"

@@ -157,7 +157,8 @@ class Asking:
 
         return remember
 
-    def _changed(self, change: Transition) -> None:
+    def _changed(self, change: Transition, instance: str | None) -> None:
+        """Takes a change, and which other instance made it; `None` if it was this process."""
         is_closed = change.to_state == "closed"
         if is_closed:
             self._told.last_failure = None
@@ -173,7 +174,8 @@ class Asking:
             failures=change.failures,
             open_ms=change.open_ms,
             reason=change.reason,
-            instance=self._instance,
+            source="local" if instance is None else "remote",
+            instance=self._instance if instance is None else instance,
         )
         self._told.events.emit("state_change", told)
 

@@ -9,6 +9,7 @@ from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 from switchgear._native import describe
 from switchgear._uncopied import Uncopied
 from switchgear.redis._blocking import Line
+from switchgear.redis._blocking_hearing import begin_hearing
 from switchgear.redis._clients import Commands, recognise
 from switchgear.redis._link import Link, StoreEvent, StoreEventName, read_options
 
@@ -91,6 +92,11 @@ class RedisStore(Store[Line]):
             that of every other instance. Or a function, which is read once by the constructor.
         instance: Who we are in the state changes we make, and in a `quorum`; by default the name of the host. Instances
             that share a host, or its name, are to be given names of their own.
+        events: Whether to hear at once what other instances bring about: `state_change` then tells that as well, with
+            `source="remote"` and their `instance`, and what is known of a circuit is corrected. By default `False`.
+            It takes one more connection, made as the client's are, in a thread of the store. It begins with the first
+            call in each process, or with `with store`, and ends with `close`. A message that is lost makes nothing
+            wrong: it is heard of with the next answer, as without this. A client with `command(args, key)` cannot.
 
     Raises:
         TypeError: The client is of the wrong kind; the message names the right one.
@@ -120,15 +126,23 @@ class RedisStore(Store[Line]):
         timeout_ms: int | None = None,
         clock: ClockOption | None = None,
         instance: str | None = None,
+        events: bool | None = None,
     ) -> None:
         known = recognise(client, is_async=False)
-        options = read_options(prefix, timeout_ms, clock, instance)
-        super().__init__(options.link(Line(known, options.timeout_ms), known))
+        options = read_options(prefix, timeout_ms, clock, instance, events)
+        super().__init__(options.link(Line(known, options.timeout_ms), known, begin_hearing))
 
     def close(self) -> None:
-        """Ends what the store opened itself, which is nothing yet. The client stays open."""
+        """Ends what the store opened itself: the connection of `events`, and its thread. The client stays open.
+
+        Its breakers go on; they hear of what other instances bring about with the next answer.
+        """
+        hearer = None if self._link.hearing is None else self._link.hearing.close()
+        if hearer is not None:
+            hearer.rest()
 
     def __enter__(self) -> RedisStore:  # noqa: PYI034 - `typing.Self` came with Python 3.11
+        self._link.listen()
         return self
 
     def __exit__(
