@@ -27,6 +27,7 @@ mod reading;
 mod reply;
 mod step;
 mod successes;
+mod survey;
 mod times;
 
 pub use self::call::{Ask, CallId, Command, Script};
@@ -39,4 +40,5 @@ pub use self::options::{DEFAULT_TIMEOUT_MS, OnStoreFailure, SharedOptions};
 pub use self::permit::{PermitKind, SharedPermit};
 pub use self::reading::ADMISSION_FIELDS;
 pub use self::step::{Answer, Begun, Others, Step};
+pub use self::survey::{Missing, Survey};
 pub use self::times::Times;
