@@ -38,7 +38,7 @@ mod _native {
     #[pymodule_export]
     use crate::group::Members;
     #[pymodule_export]
-    use crate::listing::Listing;
+    use crate::listing::{Listing, Survey};
     #[pymodule_export]
     use crate::permit::Permit;
     #[pymodule_export]

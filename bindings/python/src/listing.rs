@@ -1,4 +1,4 @@
-//! Which circuits there are under a prefix.
+//! Which circuits there are under a prefix, and whether all masters of a cluster were looked through.
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -29,5 +29,30 @@ impl Listing {
 
     fn name_of(&self, key: &Bound<'_, PyBytes>) -> Option<String> {
         self.inner.name_of(std::str::from_utf8(key.as_bytes()).ok()?).map(str::to_owned)
+    }
+}
+
+/// What the masters of a cluster say of their slots.
+#[pyclass(frozen, module = "switchgear._native")]
+pub struct Survey {
+    inner: shared::Survey,
+}
+
+#[pymethods]
+impl Survey {
+    /// From what each answers to CLUSTER NODES; none where one of them answers something else.
+    #[staticmethod]
+    #[allow(clippy::needless_pass_by_value, reason = "what comes from Python is ours already")]
+    fn read(replies: Vec<String>) -> Option<Self> {
+        Some(Self { inner: shared::Survey::read(replies.iter().map(String::as_str))? })
+    }
+
+    #[getter]
+    fn missing(&self) -> Option<&str> {
+        self.inner.missing().map(|missing| missing.address.as_str())
+    }
+
+    fn stood_still_since(&self, before: &Self) -> bool {
+        self.inner.stood_still_since(&before.inner)
     }
 }

@@ -39,6 +39,7 @@ __all__ = [
     "SharedConfig",
     "SharedGrant",
     "Step",
+    "Survey",
     "Transition",
     "Turn",
     "__version__",
@@ -431,6 +432,19 @@ class Listing:
         """What to SCAN every master for."""
     def name_of(self, key: bytes) -> str | None:
         """The name of the circuit that a key belongs to; none if it is no circuit's under this prefix."""
+
+@final
+class Survey:
+    """What the masters of a cluster say of their slots."""
+
+    @staticmethod
+    def read(replies: Sequence[str]) -> Survey | None:
+        """From what each answers to `CLUSTER NODES`; none where one of them answers something else."""
+    @property
+    def missing(self) -> str | None:
+        """Where a master is that has slots, or takes some, and is none of those that answered; none if all did."""
+    def stood_still_since(self, before: Survey) -> bool:
+        """Whether every slot stayed where it was between these two."""
 
 def check_name(name: object) -> None:
     """Raises `InvalidNameError` unless it can name a circuit."""

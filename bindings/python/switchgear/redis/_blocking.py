@@ -11,16 +11,19 @@ import socket
 import threading
 import time
 import weakref
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
+from switchgear._error import StoreError
 from switchgear._native import Ask, Flight
 from switchgear.redis._carry import PATIENCE_SECONDS, Carriers, OverdueError
 from switchgear.redis._clients import LIBRARIES, Client, Kind, client_of
-from switchgear.redis._replies import is_answer, is_broken_connection, is_redirection
+from switchgear.redis._replies import error_text, is_answer, is_broken_connection, is_redirection
 from switchgear.redis._talk import Answer, Landed, Talk
 from switchgear.redis._watch import Watch
+
+T = TypeVar("T")
 
 
 class Line:
@@ -59,6 +62,21 @@ class Line:
             talk.left()
             self.post_rest(talk)
             raise
+
+    def bounded(self, do: Callable[[], T]) -> T:
+        """Does something with the client, for as long as one question may take.
+
+        Raises:
+            StoreError: There was no answer in time, or an error.
+        """
+        try:
+            return self._here().carriers.carry(do, self.deadline(), _nothing, _let_go)
+        except OverdueError as error:
+            raise StoreError(f"no answer within {round(self._seconds * 1000)} ms") from error
+        except StoreError:
+            raise
+        except Exception as error:  # a client is foreign code
+            raise StoreError(error_text(error)) from error
 
     def deadline(self) -> float:
         """When what begins now is over."""
@@ -337,6 +355,10 @@ class _OfProcess:
 
 def _nothing(interrupted: bool) -> None:
     """The conversation learns it from who had the command to send."""
+
+
+def _let_go(value: object, error: BaseException | None) -> None:
+    """Nobody wants it any more."""
 
 
 def _idle_connection(pool: Any) -> Any:

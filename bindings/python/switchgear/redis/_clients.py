@@ -14,14 +14,19 @@ from typing import Any, Protocol
 
 
 class Commands(Protocol):
-    """Anything that sends a command, routed by `key` where there is more than one server. For `switchgear.redis`."""
+    """Anything that sends a command, routed by `key` where there is more than one server. For `switchgear.redis`.
+
+    To list circuits, and for nothing else, it also needs a method `masters()`, which gives such an object for each
+    server that takes writes, to be asked by itself, with an empty key: `[self]` where there is one. That none of them
+    is missing is not checked.
+    """
 
     def command(self, args: list[str], key: str) -> object:
         """Sends `args`, the command's name first, and returns the reply; raises the server's error reply."""
 
 
 class AsyncCommands(Protocol):
-    """The same for `switchgear.redis.asyncio`."""
+    """The same for `switchgear.redis.asyncio`. Its `masters()`, if it has one, may be a coroutine function."""
 
     async def command(self, args: list[str], key: str) -> object:
         """Sends `args`, the command's name first, and returns the reply; raises the server's error reply."""

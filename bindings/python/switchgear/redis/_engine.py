@@ -66,8 +66,6 @@ class Engine:
         self._times = link.times if clock is None else both(clock)
         self._of_process = _OfProcess(self._new_engine())
         self.key = self._of_process.circuit.routing_key
-        if link.hearing is not None:
-            link.audience.add(self)
 
     def free(self) -> SharedGrant | None:
         """The grant of a call that need not be asked for. Raises what the clock raises."""
@@ -228,4 +226,4 @@ class Engine:
         # Drawn anew for each circuit object, so that two of one name do not give their calls the same ids.
         nonce = secrets.randbits(64)
         link = self.link
-        return Circuit(self.name, link.prefix, nonce, link.instance, link.reads_primary, self._config)
+        return Circuit(self.name, link.prefix, nonce, link.instance, link.client.reads_primary, self._config)

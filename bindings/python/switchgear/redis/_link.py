@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from switchgear import _native
@@ -38,7 +39,8 @@ class StoreEvent:
     circuit: str | None
     """The name of the circuit it happened to.
 
-    `None` where a server is `degraded` or `restored` for all of its circuits, and where `events` are not heard.
+    `None` where a server is `degraded` or `restored` for all of its circuits, where `events` are not heard, and where
+    circuits cannot be listed.
     """
     at: int
     """When, in milliseconds on the circuit's clock."""
@@ -56,7 +58,7 @@ class Link(Generic[L_co]):
 
     line: L_co
     """The way to the store."""
-    reads_primary: bool
+    client: Client
     prefix: str
     timeout_ms: int
     times: Callable[[], tuple[int, int | None]]
@@ -70,6 +72,10 @@ class Link(Generic[L_co]):
     """The circuits that are told of what other instances announce."""
     hearing: Hearing[Any] | None
     """What hears it, where that is wanted."""
+
+    def report(self, error: StoreError) -> None:
+        """Tells the store's listeners of an error that is no circuit's own."""
+        _report(self.events, self.times, error)
 
     def listen(self) -> None:
         """Sees to it that announcements are heard in this process, if that is wanted."""
@@ -97,7 +103,7 @@ class StoreOptions:
         emitter, audience = Emitter(_EVENTS), Audience()
         return Link(
             line=line,
-            reads_primary=client.reads_primary,
+            client=client,
             prefix=self.prefix,
             timeout_ms=self.timeout_ms,
             times=self.times,
@@ -117,17 +123,16 @@ class StoreOptions:
         begin_hearing: Callable[[Client, Ears], Session | None],
     ) -> Hearing[Session]:
         check_hearing(client)
-        times = self.times
-
-        def failed(error: StoreError) -> None:
-            try:
-                now = times()[0]
-            except Exception:  # noqa: BLE001 - a clock is foreign code
-                now = monotonic_now()
-            emitter.emit("store_error", StoreEvent(circuit=None, at=now, error=error))
-
-        ears = Ears(self.prefix, audience, failed)
+        ears = Ears(self.prefix, audience, partial(_report, emitter, self.times))
         return Hearing(lambda: begin_hearing(client, ears))
+
+
+def _report(events: Emitter, times: Callable[[], tuple[int, int | None]], error: StoreError) -> None:
+    try:
+        now = times()[0]
+    except Exception:  # noqa: BLE001 - a clock is foreign code
+        now = monotonic_now()
+    events.emit("store_error", StoreEvent(circuit=None, at=now, error=error))
 
 
 def read_options(prefix: object, timeout_ms: object, clock: object, instance: object, events: object) -> StoreOptions:

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from switchgear._native import describe
 from switchgear._uncopied import Uncopied
 from switchgear.redis._blocking import Line
 from switchgear.redis._blocking_hearing import begin_hearing
+from switchgear.redis._blocking_steering import CircuitControl, list_circuits
 from switchgear.redis._clients import Commands, recognise
 from switchgear.redis._link import Link, StoreEvent, StoreEventName, read_options
+from switchgear.redis._listing import ListedCircuit
+from switchgear.redis._shared import PreparedSharedPolicy
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from switchgear.redis._shared import SharedPolicy
 
 L = TypeVar("L")
 
@@ -131,6 +139,49 @@ class RedisStore(Store[Line]):
         known = recognise(client, is_async=False)
         options = read_options(prefix, timeout_ms, clock, instance, events)
         super().__init__(options.link(Line(known, options.timeout_ms), known, begin_hearing))
+
+    def circuits(self, **policy: Unpack[SharedPolicy]) -> list[ListedCircuit]:
+        """The circuits that the store knows under its prefix, with their snapshots, sorted by name: all, or an error.
+
+        Those are the open ones, and closed ones that have counted something, been steered, or been open before. Changes
+        nothing. It goes through every key of the store by SCAN, on every master, and then asks for the snapshot of each
+        circuit, one after another: so it is for people and dashboards, not for each request. Each question waits at
+        most the store's `timeout_ms`. The user needs the right to SCAN, in a cluster also to CLUSTER NODES.
+
+        Args:
+            **policy: By what the failures of closed circuits are counted, as the store keeps no policies: `trip_on` and
+                `window_ms`, mostly. Circuits of another policy are listed, too, with counts that mean little. By
+                default as a breaker without a policy.
+
+        Returns:
+            What was found; an empty list where there is none. Each snapshot is of the moment it was read at.
+
+        Raises:
+            StoreUnavailableError: A server did not answer, or could not be reached (its `circuit` is then `*`), or a
+                circuit cannot be read.
+            ConfigError: The policy is wrong, or the client cannot name its masters: an object with
+                `command(args, key)` needs `masters()` for this.
+            InvalidTimeError: The clock fails.
+        """
+        return list_circuits(self._link, PreparedSharedPolicy.to_steer(policy, awaited=False))
+
+    def control(self, name: str, **policy: Unpack[SharedPolicy]) -> CircuitControl:
+        """Steers a circuit from anywhere, without a breaker. Asks nothing of the store before it is used.
+
+        What it does holds for the whole fleet and is announced like any other control.
+
+        Args:
+            name: The circuit's name; one that the store does not know yet may be steered, too.
+            **policy: What the store does not know: how long `trip` opens for without `for_ms` (`open_duration_ms`,
+                `open_backoff`), how long the circuit is remembered (`idle_ttl_ms`), and how a snapshot counts. By
+                default as a breaker without a policy: 30 000 ms, and a day.
+
+        Raises:
+            InvalidNameError: The name cannot name a circuit.
+            ConfigError: Names the option, the value and what is valid.
+            InvalidTimeError: The policy's clock gives no time.
+        """
+        return CircuitControl(name, self._link, PreparedSharedPolicy.to_steer(policy, awaited=False))
 
     def close(self) -> None:
         """Ends what the store opened itself: the connection of `events`, and its thread. The client stays open.

@@ -141,6 +141,32 @@ async def hear_async(client: Any, prefix: str) -> None:
     await store.close()
 
 
+def steer(client: Any, prefix: str) -> None:
+    """Steers circuits without breakers, and lists them."""
+    store = switchgear.redis.RedisStore(client, prefix=prefix, clock=ManualClock(), timeout_ms=20_000)
+    assert store.circuits() == []
+    for name in NAMES:
+        store.control(name).trip(for_ms=700)
+    assert [(listed.name, listed.snapshot.remaining_open_ms) for listed in store.circuits()] == LISTED
+    for name in NAMES:
+        store.control(name).reset()
+    assert {listed.snapshot.state for listed in store.circuits()} == {"closed"}
+
+
+async def steer_async(client: Any, prefix: str) -> None:
+    """The same for asyncio."""
+    store = switchgear.redis.asyncio.RedisStore(client, prefix=prefix, clock=ManualClock(), timeout_ms=20_000)
+    assert await store.circuits() == []
+    for name in NAMES:
+        await store.control(name).trip(for_ms=700)
+    assert [(listed.name, listed.snapshot.remaining_open_ms) for listed in await store.circuits()] == LISTED
+    for name in NAMES:
+        await store.control(name).reset()
+    assert {listed.snapshot.state for listed in await store.circuits()} == {"closed"}
+
+
+LISTED = [(name, 700) for name in sorted(NAMES)]
+
 HEARD = "GET /a b \U0001f4b3"
 """The circuit that is heard of."""
 
@@ -262,6 +288,7 @@ def everything(library: Any, place: str, port: int) -> int:
             live(client, f"{label}-{uuid4()}:", name)
             lived += 1
         hear(client, f"{label}-{uuid4()}:")
+        steer(client, f"{label}[^*]-{uuid4()}:")
     return lived + asyncio.run(_everything_async(library, place, port))
 
 
@@ -272,6 +299,7 @@ async def _everything_async(library: Any, place: str, port: int) -> int:
         await asyncio.gather(*(live_async(client, prefix, name) for name in NAMES))
         lived += len(NAMES)
         await hear_async(client, prefix)
+        await steer_async(client, f"{label}[^*]-{uuid4()}:")
     return lived
 
 
