@@ -23,6 +23,8 @@ from support.stores import PATIENT, AsyncTapped, Tapped, name
 from switchgear import ConfigError, StateChange
 from switchgear.redis._audience import Audience
 
+pytestmark = pytest.mark.thread_unsafe(reason="the tests share one event loop, and each one prefix")
+
 Told = tuple[str, str, "str | None"]
 
 
@@ -347,7 +349,6 @@ def test_the_store_is_well_where_only_the_events_are_not(kind: str) -> None:
         side.do(store.close)
 
 
-@pytest.mark.thread_unsafe(reason="it changes how long all connections may be silent")
 def test_a_connection_that_is_silent_is_asked_whether_it_is_there(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("switchgear.redis._blocking_hearing.SILENCE_SECONDS", 0.1)
     monkeypatch.setattr("switchgear.redis._awaiting_hearing.SILENCE_SECONDS", 0.1)
@@ -398,7 +399,6 @@ def test_a_store_that_is_forgotten_listens_no_more(side: Any, place: Place) -> N
     side.until(is_gone)
 
 
-@pytest.mark.thread_unsafe(reason="the interrupt of a thread is told to Python as a whole")
 def test_a_thread_that_a_listener_has_ended_begins_again_with_the_next_call(
     place: Place, redis_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -450,7 +450,6 @@ def test_a_store_of_asyncio_listens_in_the_event_loop_that_asks(place: Place, re
         wait_until(lambda: place.listeners() == 0)
 
 
-@pytest.mark.thread_unsafe(reason="it forks, and threads of other tests do not come along")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_child_that_was_forked_listens_for_itself(place: Place, redis_server: Server) -> None:
     with side_of("sync", redis_server.port) as side:
@@ -527,7 +526,6 @@ def test_scenario_41_a_process_ends_well_while_it_listens(
 
 
 @pytest.mark.once(reason="a cluster takes its time, and the interpreter makes no difference to it")
-@pytest.mark.thread_unsafe(reason="it ends a node of a cluster")
 def test_another_node_is_listened_to_when_one_is_gone(kind: str) -> None:
     with start_cluster() as cluster:
         places = [Place(node.port) for node in cluster.nodes]
