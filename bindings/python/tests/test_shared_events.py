@@ -478,6 +478,35 @@ def test_a_child_that_was_forked_listens_for_itself(place: Place, redis_server: 
         store.close()
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_what_a_child_forgets_or_closes_is_not_its_parents(place: Place, redis_server: Server) -> None:
+    with side_of("sync", redis_server.port) as side:
+        stores = [place.ears(side), place.ears(side)]
+        errors: list[Any] = []
+        breakers = [side.breaker(place.circuit, store) for store in stores]
+        for store, breaker in zip(stores, breakers, strict=True):
+            store.on("store_error", errors.append)
+            assert breaker.get_state() == "closed"
+        side.until(lambda: place.listeners() == 2)
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                stores.pop().close()
+                del store, breaker, breakers, stores
+                gc.collect()
+                code = 0
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        changes = [changes_of(breaker) for breaker in breakers]
+        place.mouth().trip()
+        side.until(lambda: all(changes))
+        assert errors == []
+        for store in stores:
+            store.close()
+
+
 @pytest.mark.parametrize("flags", [(), ("-X", "dev")], ids=["as ever", "dev"])
 def test_scenario_41_a_process_ends_well_while_it_listens(
     kind: str, redis_server: Server, flags: tuple[str, ...]

@@ -71,6 +71,9 @@ class Hearer(threading.Thread):
     def stop(self) -> None:
         """Ends it. Waits for nothing: the garbage collector may ask for it, anywhere."""
         self._stopped = True
+        if self.pid != os.getpid():
+            # The connection is its process's.
+            return
         with suppress(RuntimeError):
             self._wake.release()
         self._cut_off()
