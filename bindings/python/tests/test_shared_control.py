@@ -13,7 +13,10 @@ from support.sides import side_of
 from support.stores import PATIENT, name
 from switchgear import ConfigError, InvalidNameError, InvalidTimeError, StateChange, StoreUnavailableError
 
-pytestmark = pytest.mark.thread_unsafe(reason="the tests share one event loop, and each one prefix")
+pytestmark = [
+    pytest.mark.thread_unsafe(reason="the tests share one event loop, and each one prefix"),
+    pytest.mark.once(reason="what is asked of a store is the same in all interpreters"),
+]
 
 OPERATIONS = ("reset", "trip", "force_open", "disable", "get_state", "get_snapshot")
 

@@ -519,7 +519,7 @@ def test_scenario_41_a_process_ends_well_while_it_listens(
         heard = threading.Event()
 
         def sync():
-            store = RedisStore(client, events=True, prefix={name()!r})
+            store = RedisStore(client, events=True, prefix={name()!r}, timeout_ms=20_000)
             store.on("store_error", lambda event: print(event.error))
             breaker = DistributedCircuitBreaker("c", store)
             breaker.on("state_change", lambda change: heard.set())

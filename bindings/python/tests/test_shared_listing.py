@@ -20,7 +20,10 @@ from switchgear import ConfigError, InvalidTimeError, Snapshot, StoreError, Stor
 from switchgear.redis import _awaiting_steering as awaiting_steering
 from switchgear.redis import _blocking_steering as blocking_steering
 
-pytestmark = pytest.mark.thread_unsafe(reason="the tests share one event loop, and each one prefix")
+pytestmark = [
+    pytest.mark.thread_unsafe(reason="the tests share one event loop, and each one prefix"),
+    pytest.mark.once(reason="what is asked of a store is the same in all interpreters"),
+]
 
 NAMES = ["GET /users/{id}", "[a-z]*?", "a b", "a\\b", "billing", "n" * 512, "x}:f", "{}", "}x", "\U0001f4b3"]
 
@@ -294,7 +297,6 @@ def place() -> Iterator[Place]:
         yield Place(stack)
 
 
-@pytest.mark.once(reason="a cluster takes its time, and the interpreter makes no difference to it")
 def test_of_three_masters_one_that_hangs_is_named_and_nothing_of_the_others_is_given(kind: str, place: Place) -> None:
     prefix = f"{uuid4()}:"
     with side_of(kind, place.nodes[0].port) as side:
@@ -313,7 +315,6 @@ def test_of_three_masters_one_that_hangs_is_named_and_nothing_of_the_others_is_g
         side.do(client.aclose if isinstance(side, Asyncio) else client.close)
 
 
-@pytest.mark.once(reason="a cluster takes its time, and the interpreter makes no difference to it")
 def test_a_circuit_that_moves_behind_a_master_that_was_looked_through_is_found_by_looking_again(
     kind: str, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -344,7 +345,6 @@ def test_a_circuit_that_moves_behind_a_master_that_was_looked_through_is_found_b
         side.do(client.aclose if isinstance(side, Asyncio) else client.close)
 
 
-@pytest.mark.once(reason="a cluster takes its time, and the interpreter makes no difference to it")
 def test_a_master_that_the_client_does_not_know_and_cannot_find_is_an_error_that_says_where_it_is(
     kind: str, place: Place
 ) -> None:
@@ -358,7 +358,6 @@ def test_a_master_that_the_client_does_not_know_and_cannot_find_is_an_error_that
         side.do(client.aclose if isinstance(side, Asyncio) else client.close)
 
 
-@pytest.mark.once(reason="a cluster takes its time, and the interpreter makes no difference to it")
 def test_a_master_that_is_new_is_found_and_its_circuits_are_listed(place: Place) -> None:
     """The last of them: one more node joins for good."""
     prefix = f"{uuid4()}:"
