@@ -10,8 +10,10 @@
 mod breaker;
 mod config;
 mod convert;
+mod event;
 mod flight;
 mod group;
+mod listing;
 mod permit;
 mod queue;
 mod scope;
@@ -30,9 +32,13 @@ mod _native {
         is_moment, without_credentials,
     };
     #[pymodule_export]
+    use crate::event::{Announcement, event_channel};
+    #[pymodule_export]
     use crate::flight::Flight;
     #[pymodule_export]
     use crate::group::Members;
+    #[pymodule_export]
+    use crate::listing::{Listing, Survey};
     #[pymodule_export]
     use crate::permit::Permit;
     #[pymodule_export]

@@ -16,6 +16,7 @@ use switchgear_lua::SCRIPTS;
 use crate::breaker::{Denial, TransitionSeen, checked_for_ms};
 use crate::config::checked;
 use crate::convert::{Layers, Moment, Raise, SnapshotSeen, locked, outcome_of, snapshot_seen};
+use crate::event::Announcement;
 use crate::flight::Flight;
 
 /// A checked configuration of a shared circuit.
@@ -344,6 +345,23 @@ impl Circuit {
             let step = desk.engine.on_gone(at, ticket);
             desk.take(step)
         };
+        self.seen(py, taken)
+    }
+
+    fn on_event(
+        &self,
+        py: Python<'_>,
+        node: &Node,
+        host: Moment,
+        store: Option<Moment>,
+        announcement: &Announcement,
+    ) -> PyResult<StepSeen> {
+        let at = times(host, store);
+        let heard = &announcement.heard;
+        let taken = self.told(node, |engine, node| {
+            let transition = engine.on_event(node, at, heard).then_some(heard.transition);
+            Step { transition, ..Step::default() }
+        });
         self.seen(py, taken)
     }
 }

@@ -106,6 +106,17 @@ def checked_callable(name: str, value: object) -> Callable[..., Any]:
     return value
 
 
+def checked_bool(name: str, value: object) -> bool:
+    """Yes or no.
+
+    Raises:
+        ConfigError: It is neither.
+    """
+    if not isinstance(value, bool):
+        raise out_of_range(name, "True or False", value)
+    return value
+
+
 def checked_word(name: str, value: object, words: Sequence[str]) -> str:
     """One of a few words.
 
@@ -158,7 +169,7 @@ def _read_host(given: Mapping[str, object]) -> HostPolicy:
         is_failure_result=read("is_failure_result", checked_callable),
         slow_call_ms=read("slow_call_ms", checked_number),
         timeout_ms=read("timeout_ms", checked_number),
-        observe=read("observe", _checked_bool) or False,
+        observe=read("observe", checked_bool) or False,
         clock=read("clock", checked_callable),
     )
 
@@ -181,12 +192,6 @@ def _checked_types(name: str, value: object) -> tuple[type[BaseException], ...]:
         else:
             raise out_of_range(name, "an exception type or a tuple of them", part)
     return tuple(types)
-
-
-def _checked_bool(name: str, value: object) -> bool:
-    if not isinstance(value, bool):
-        raise out_of_range(name, "True or False", value)
-    return value
 
 
 def _text(what: str, value: object) -> str:

@@ -189,7 +189,7 @@ class StoreUnavailableError(Refusal):
     Nobody knows when the store will answer again: `retry_after_ms` and `retry_after` are `None`, `headers` is empty.
 
     Args:
-        circuit: The circuit's name.
+        circuit: The circuit's name; `*` where it is about all circuits of a store, which cannot be listed.
         reason: What the store said, or that it said nothing in time.
     """
 

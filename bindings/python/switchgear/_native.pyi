@@ -20,6 +20,7 @@ __all__ = [
     "FAILURE",
     "RELEASE",
     "SUCCESS",
+    "Announcement",
     "Ask",
     "Circuit",
     "Config",
@@ -27,6 +28,7 @@ __all__ = [
     "Done",
     "Flight",
     "Grant",
+    "Listing",
     "Loudness",
     "Machine",
     "Members",
@@ -37,6 +39,7 @@ __all__ = [
     "SharedConfig",
     "SharedGrant",
     "Step",
+    "Survey",
     "Transition",
     "Turn",
     "__version__",
@@ -46,6 +49,7 @@ __all__ = [
     "defaults",
     "describe",
     "error_codes",
+    "event_channel",
     "fields",
     "http_status_counts",
     "is_moment",
@@ -401,6 +405,46 @@ class Circuit:
     def on_deadline(self, node: Node, host: int, store: int | None, ticket: int) -> Step: ...
     def on_gone(self, host: int, store: int | None, ticket: int) -> Step:
         """Takes that whoever waited for it was interrupted or cancelled, which says nothing of the store."""
+    def on_event(self, node: Node, host: int, store: int | None, announcement: Announcement) -> Step:
+        """Takes what another instance has announced of this circuit. Its transition where that is news: what is late,
+        comes twice, or is one's own is none."""
+
+@final
+class Announcement:
+    """What an instance has announced of a circuit."""
+
+    @staticmethod
+    def parse(message: bytes) -> Announcement | None:
+        """Reads a message of the channel; none for what no script of ours has sent."""
+    @property
+    def circuit(self) -> str: ...
+    @property
+    def instance(self) -> str: ...
+
+@final
+class Listing:
+    """Finds the circuits of one prefix among the keys of a store."""
+
+    def __new__(cls, prefix: str) -> Listing:
+        """Raises `InvalidNameError` unless it can be a prefix."""
+    @property
+    def pattern(self) -> str:
+        """What to SCAN every master for."""
+    def name_of(self, key: bytes) -> str | None:
+        """The name of the circuit that a key belongs to; none if it is no circuit's under this prefix."""
+
+@final
+class Survey:
+    """What the masters of a cluster say of their slots."""
+
+    @staticmethod
+    def read(replies: Sequence[str]) -> Survey | None:
+        """From what each answers to `CLUSTER NODES`; none where one of them answers something else."""
+    @property
+    def missing(self) -> str | None:
+        """Where a master is that has slots, or takes some, and is none of those that answered; none if all did."""
+    def stood_still_since(self, before: Survey) -> bool:
+        """Whether every slot stayed where it was between these two."""
 
 def check_name(name: object) -> None:
     """Raises `InvalidNameError` unless it can name a circuit."""
@@ -410,6 +454,9 @@ def check_prefix(prefix: object) -> None:
 
 def check_option(name: str, value: object) -> int:
     """Checks a number by the core's rules: `timeout_ms`, `slow_call_ms`, `max_keys`, `for_ms`, `idle_ttl_ms`."""
+
+def event_channel(prefix: str) -> str:
+    """What instances announce the circuits of a prefix on. Raises `InvalidNameError` unless it can be a prefix."""
 
 def fields() -> list[tuple[str, str | None, str]]:
     """The core's table: the name of each option, another name that is accepted for it, its default in words."""

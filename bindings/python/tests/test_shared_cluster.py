@@ -152,16 +152,16 @@ def test_replicas_are_not_asked_where_a_client_may_ask_them(cluster: Cluster) ->
     ):
         with balancing as client:
             store = RedisStore(client, timeout_ms=PATIENT)
-            assert not store.link.reads_primary
+            assert not store.link.client.reads_primary
             breaker = DistributedCircuitBreaker(name(), store)
             assert breaker.execute(lambda: "ok") == "ok"
             breaker.force_open()
             assert not breaker.can_execute()
     for plain in (redis.RedisCluster(**at), valkey.ValkeyCluster(**at)):
         with plain as client:
-            assert RedisStore(client).link.reads_primary
-    assert AsyncStore(redis.asyncio.RedisCluster(**at)).link.reads_primary
-    assert not AsyncStore(redis.asyncio.RedisCluster(**at, load_balancing_strategy=strategy)).link.reads_primary
+            assert RedisStore(client).link.client.reads_primary
+    assert AsyncStore(redis.asyncio.RedisCluster(**at)).link.client.reads_primary
+    assert not AsyncStore(redis.asyncio.RedisCluster(**at, load_balancing_strategy=strategy)).link.client.reads_primary
 
 
 def test_a_node_that_hangs_keeps_nobody_waiting_and_the_others_answer(

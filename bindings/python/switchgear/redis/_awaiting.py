@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Coroutine, Generator
+from collections.abc import Awaitable, Collection, Coroutine, Generator
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from switchgear._error import StoreError
 from switchgear._native import Ask, Flight
 from switchgear.redis._blocking import encoded, names_no_key
 from switchgear.redis._carry import PATIENCE_SECONDS
 from switchgear.redis._clients import Client, Kind
+from switchgear.redis._replies import error_text
 from switchgear.redis._talk import Answer, Landed, Talk
+
+T = TypeVar("T")
 
 
 class AsyncLine:
@@ -67,6 +70,28 @@ class AsyncLine:
         while talk.is_open and (ask := talk.take()) is not None:
             await self._exchange(talk, ask, due, insists=insists, patient=patient)
             self.post_rest(talk)
+
+    async def bounded(self, work: Awaitable[T]) -> T:
+        """Does something with the client, for as long as one question may take.
+
+        Raises:
+            StoreError: There was no answer in time, or an error.
+        """
+        task = asyncio.ensure_future(work)
+        try:
+            in_time = await _wait((task,), self.due())
+        except BaseException:
+            self._give_up(task, None)
+            raise
+        if not in_time:
+            self._give_up(task, None)
+            raise StoreError(f"no answer within {round(self._seconds * 1000)} ms")
+        try:
+            return task.result()
+        except StoreError:
+            raise
+        except (Exception, asyncio.CancelledError) as error:  # a client is foreign code
+            raise StoreError(error_text(error)) from error
 
     def due(self) -> float:
         """When what begins now is over, on the clock of the event loop."""
@@ -183,7 +208,7 @@ class AsyncLine:
     async def _send_to_owner(self, key: str, command: list[str]) -> Any:
         # Which node that is it knows once it is connected.
         await self._client.initialize()
-        return await self._client.execute_command(*command, target_nodes=self._client.get_node_from_key(key))
+        return await self._client.execute_command(*command, target_nodes=self._client.get_node_from_key(key.encode()))
 
     def _give_up(self, sending: asyncio.Future[Any], talk: Talk | None) -> None:
         """Nobody waits for a command any more. What comes of it all the same is told to its conversation."""

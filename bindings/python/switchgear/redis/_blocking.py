@@ -11,16 +11,19 @@ import socket
 import threading
 import time
 import weakref
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
+from switchgear._error import StoreError
 from switchgear._native import Ask, Flight
 from switchgear.redis._carry import PATIENCE_SECONDS, Carriers, OverdueError
-from switchgear.redis._clients import LIBRARIES, Client, Kind
-from switchgear.redis._replies import is_answer, is_broken_connection, is_redirection
+from switchgear.redis._clients import LIBRARIES, Client, Kind, client_of
+from switchgear.redis._replies import error_text, is_answer, is_broken_connection, is_redirection
 from switchgear.redis._talk import Answer, Landed, Talk
 from switchgear.redis._watch import Watch
+
+T = TypeVar("T")
 
 
 class Line:
@@ -59,6 +62,21 @@ class Line:
             talk.left()
             self.post_rest(talk)
             raise
+
+    def bounded(self, do: Callable[[], T]) -> T:
+        """Does something with the client, for as long as one question may take.
+
+        Raises:
+            StoreError: There was no answer in time, or an error.
+        """
+        try:
+            return self._here().carriers.carry(do, self.deadline(), _nothing, _let_go)
+        except OverdueError as error:
+            raise StoreError(f"no answer within {round(self._seconds * 1000)} ms") from error
+        except StoreError:
+            raise
+        except Exception as error:  # a client is foreign code
+            raise StoreError(error_text(error)) from error
 
     def deadline(self) -> float:
         """When what begins now is over."""
@@ -199,7 +217,7 @@ class Line:
         if self._kind is Kind.COMMANDS:
             return self._client.command(list(command), key)
         if self._kind is Kind.CLUSTER and names_no_key(command):
-            return self._client.execute_command(*command, target_nodes=self._client.get_node_from_key(key))
+            return self._client.execute_command(*command, target_nodes=self._client.get_node_from_key(key.encode()))
         return self._client.execute_command(*encoded(command))
 
     def _send_here(
@@ -233,7 +251,7 @@ class Line:
         client = self._client
         if self._kind is Kind.CLUSTER:
             try:
-                client = client.get_node_from_key(key).redis_connection
+                client = client_of(client, client.get_node_from_key(key.encode()))
             except Exception as error:
                 # The slots are not known yet, say.
                 raise _NotHereError from error
@@ -337,6 +355,10 @@ class _OfProcess:
 
 def _nothing(interrupted: bool) -> None:
     """The conversation learns it from who had the command to send."""
+
+
+def _let_go(value: object, error: BaseException | None) -> None:
+    """Nobody wants it any more."""
 
 
 def _idle_connection(pool: Any) -> Any:

@@ -14,14 +14,19 @@ from typing import Any, Protocol
 
 
 class Commands(Protocol):
-    """Anything that sends a command, routed by `key` where there is more than one server. For `switchgear.redis`."""
+    """Anything that sends a command, routed by `key` where there is more than one server. For `switchgear.redis`.
+
+    To list circuits, and for nothing else, it also needs a method `masters()`, which gives such an object for each
+    server that takes writes, to be asked by itself, with an empty key: `[self]` where there is one. That none of them
+    is missing is not checked.
+    """
 
     def command(self, args: list[str], key: str) -> object:
         """Sends `args`, the command's name first, and returns the reply; raises the server's error reply."""
 
 
 class AsyncCommands(Protocol):
-    """The same for `switchgear.redis.asyncio`."""
+    """The same for `switchgear.redis.asyncio`. Its `masters()`, if it has one, may be a coroutine function."""
 
     async def command(self, args: list[str], key: str) -> object:
         """Sends `args`, the command's name first, and returns the reply; raises the server's error reply."""
@@ -74,6 +79,25 @@ def recognise(client: object, *, is_async: bool) -> Client:
     raise TypeError(_refusal(client, is_async=is_async))
 
 
+def client_of(cluster: Any, node: Any) -> Any:
+    """A sync cluster's client of one of its nodes."""
+    for library in LIBRARIES:
+        client = getattr(node, f"{library}_connection", None)
+        if client is not None:
+            return client
+    # One that was not needed yet; valkey-py has renamed it.
+    make = getattr(cluster, "get_redis_connection", None)
+    return cluster.get_valkey_connection(node) if make is None else make(node)
+
+
+def class_of(client: object) -> str:
+    """What was given, by its class alone: a client holds a password, a URL may."""
+    if isinstance(client, type):
+        return f"the class {client.__qualname__}"
+    of = client.__class__
+    return of.__qualname__ if of.__module__ == "builtins" else f"{of.__module__}.{of.__qualname__}"
+
+
 _SINGLES = frozenset({"Redis", "Valkey"})
 _CLUSTERS = frozenset({"RedisCluster", "ValkeyCluster"})
 # These are built on the classes above, or have their method, and do something else with a command.
@@ -106,7 +130,7 @@ def _check_side(client: object, *, foreign: bool, is_async: bool) -> None:
     if not foreign:
         return
     given, store = ("a sync client", _SYNC_STORE) if is_async else ("a client for asyncio", _ASYNC_STORE)
-    raise TypeError(f"`client` is {given} (`{_class_of(client)}`): `{store}` takes it")
+    raise TypeError(f"`client` is {given} (`{class_of(client)}`): `{store}` takes it")
 
 
 _SYNC_STORE = "switchgear.redis.RedisStore"
@@ -129,16 +153,8 @@ def _refusal(client: object, *, is_async: bool) -> str:
     module = "redis.asyncio" if is_async else "redis"
     text = (
         f"`client` must be a client of redis-py or valkey-py (`{module}.Redis`, `{module}.RedisCluster`, the "
-        f"`master_for` of a `Sentinel`) or an object with `command(args, key)`, got `{_class_of(client)}`"
+        f"`master_for` of a `Sentinel`) or an object with `command(args, key)`, got `{class_of(client)}`"
     )
     if any(importlib.util.find_spec(library) for library in LIBRARIES):
         return text
     return f'{text}; no client library is installed: pip install "switchgear[redis]"'
-
-
-def _class_of(client: object) -> str:
-    """What was given, by its class alone: a client holds a password, a URL may."""
-    if isinstance(client, type):
-        return f"the class {client.__qualname__}"
-    of = client.__class__
-    return of.__qualname__ if of.__module__ == "builtins" else f"{of.__module__}.{of.__qualname__}"

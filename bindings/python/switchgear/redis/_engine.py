@@ -10,7 +10,17 @@ from typing import Literal
 
 from switchgear._error import StoreError
 from switchgear._log import tell_operator
-from switchgear._native import Circuit, Flight, Node, SharedConfig, SharedGrant, Step, Transition, is_moment
+from switchgear._native import (
+    Announcement,
+    Circuit,
+    Flight,
+    Node,
+    SharedConfig,
+    SharedGrant,
+    Step,
+    Transition,
+    is_moment,
+)
 from switchgear.redis._link import Link, StoreEvent, both
 from switchgear.redis._talk import Answer, Landed, Talk, Times
 
@@ -43,12 +53,15 @@ class Engine:
         link: Link[object],
         config: SharedConfig,
         clock: Callable[[], int] | None,
-        on_transition: Callable[[Transition], None],
+        on_transition: Callable[[Transition, str | None], None],
     ) -> None:
-        """Asks nothing of the store. `clock`: the policy's, if it has one. Raises `InvalidNameError`."""
+        """Asks nothing of the store. `clock`: the policy's, if it has one. Raises `InvalidNameError`.
+
+        `on_transition` is told of each transition, and which other instance made it; `None` if it was this process.
+        """
         self.name = name
         self.link = link
-        self.on_transition = on_transition
+        self._on_transition = on_transition
         self._config = config
         self._times = link.times if clock is None else both(clock)
         self._of_process = _OfProcess(self._new_engine())
@@ -67,6 +80,7 @@ class Engine:
 
     def admit(self) -> Talk:
         """Asks for one call. Raises `InvalidTimeError` if the clock is wrong, or what the clock raises."""
+        self.link.listen()
         engine, at, node = self._engine(), self._times(), self._node()
         return Talk.begun(self, engine, node, at, engine.admit(node, *at))
 
@@ -105,11 +119,13 @@ class Engine:
 
     def snapshot(self) -> Talk:
         """Reads the circuit. Raises `InvalidTimeError` if the clock is wrong, or what the clock raises."""
+        self.link.listen()
         engine, at, node = self._engine(), self._times(), self._node()
         return Talk.begun(self, engine, node, at, engine.get_state(node, *at))
 
     def control(self, operation: Control, for_ms: object = None) -> Talk:
         """Does a manual operation. Raises `ConfigError`, `InvalidTimeError`, or what the clock raises."""
+        self.link.listen()
         engine, at, node = self._engine(), self._times(), self._node()
         if operation == "trip":
             step = engine.trip(node, *at, for_ms)
@@ -125,6 +141,18 @@ class Engine:
             return at if is_moment(at[0]) else fallback
         except Exception:  # noqa: BLE001 - a clock is foreign code
             return fallback
+
+    def heard(self, announcement: Announcement) -> None:
+        """Takes what an instance has announced of the circuit. Raises nothing of ours: nobody has asked."""
+        engine, node = self._engine(), self._node()
+        step = engine.on_event(node, *self.later((0, 0)), announcement)
+        self.freed(engine, step)
+        if step.transition is not None:
+            self._on_transition(step.transition, announcement.instance)
+
+    def changed(self, transition: Transition) -> None:
+        """Takes a transition that a call of this process has made."""
+        self._on_transition(transition, None)
 
     def freed(self, engine: Circuit, step: Step) -> None:
         """Takes what a step says need not be asked for from here on."""
@@ -198,4 +226,4 @@ class Engine:
         # Drawn anew for each circuit object, so that two of one name do not give their calls the same ids.
         nonce = secrets.randbits(64)
         link = self.link
-        return Circuit(self.name, link.prefix, nonce, link.instance, link.reads_primary, self._config)
+        return Circuit(self.name, link.prefix, nonce, link.instance, link.client.reads_primary, self._config)

@@ -6,21 +6,24 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeAlias, TypeVar
+from functools import partial
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from switchgear import _native
 from switchgear._clock import check_clock, monotonic_now
-from switchgear._config import checked_number, out_of_range
-from switchgear._error import InvalidNameError
+from switchgear._config import checked_bool, checked_number, out_of_range
+from switchgear._error import InvalidNameError, StoreError
 from switchgear._events import Emitter
+from switchgear.redis._audience import Audience
 from switchgear.redis._clients import Client
+from switchgear.redis._hearing import Ears, Hearing, Session, check_hearing
 from switchgear.redis._nodes import Nodes
 
 StoreEventName: TypeAlias = Literal["store_error", "config_mismatch", "degraded", "restored"]
 """What a store says about itself.
 
 `store_error`: the store did not answer, not in time, or with an error; once per question that was sent, which
-concurrent admissions share.
+concurrent admissions share. With `events=True` also each time that the connection for events is lost, or not made.
 `config_mismatch`: a half-open period of the circuit runs by another `probe_timeout_ms`, `half_open_max_calls` or
 `success_threshold` than ours; once per circuit object. Other differences are not noticed.
 `degraded`: a server of the store has failed three times in a row, or has for one circuit. From here on no call waits
@@ -34,7 +37,11 @@ class StoreEvent:
     """One thing that happened at the store."""
 
     circuit: str | None
-    """The name of the circuit it happened to; `None` where a server is `degraded` or `restored` for all of its."""
+    """The name of the circuit it happened to.
+
+    `None` where a server is `degraded` or `restored` for all of its circuits, where `events` are not heard, and where
+    circuits cannot be listed.
+    """
     at: int
     """When, in milliseconds on the circuit's clock."""
     error: BaseException | None = None
@@ -51,7 +58,7 @@ class Link(Generic[L_co]):
 
     line: L_co
     """The way to the store."""
-    reads_primary: bool
+    client: Client
     prefix: str
     timeout_ms: int
     times: Callable[[], tuple[int, int | None]]
@@ -61,6 +68,19 @@ class Link(Generic[L_co]):
     instance: str
     events: Emitter
     nodes: Nodes
+    audience: Audience
+    """The circuits that are told of what other instances announce."""
+    hearing: Hearing[Any] | None
+    """What hears it, where that is wanted."""
+
+    def report(self, error: StoreError) -> None:
+        """Tells the store's listeners of an error that is no circuit's own."""
+        _report(self.events, self.times, error)
+
+    def listen(self) -> None:
+        """Sees to it that announcements are heard in this process, if that is wanted."""
+        if self.hearing is not None:
+            self.hearing.ensure()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,23 +92,50 @@ class StoreOptions:
     times: Callable[[], tuple[int, int | None]]
     stopwatch: Callable[[], int]
     instance: str
+    events: bool
 
-    def link(self, line: L, client: Client) -> Link[L]:
-        """What the circuits of the store share."""
+    def link(self, line: L, client: Client, begin_hearing: Callable[[Client, Ears], Session | None]) -> Link[L]:
+        """What the circuits of the store share.
+
+        Raises:
+            ConfigError: `events`, and no connection can be made for them.
+        """
+        emitter, audience = Emitter(_EVENTS), Audience()
         return Link(
             line=line,
-            reads_primary=client.reads_primary,
+            client=client,
             prefix=self.prefix,
             timeout_ms=self.timeout_ms,
             times=self.times,
             stopwatch=self.stopwatch,
             instance=self.instance,
-            events=Emitter(_EVENTS),
+            events=emitter,
             nodes=Nodes(client),
+            audience=audience,
+            hearing=self._hearing(client, audience, emitter, begin_hearing) if self.events else None,
         )
 
+    def _hearing(
+        self,
+        client: Client,
+        audience: Audience,
+        emitter: Emitter,
+        begin_hearing: Callable[[Client, Ears], Session | None],
+    ) -> Hearing[Session]:
+        check_hearing(client)
+        ears = Ears(self.prefix, audience, partial(_report, emitter, self.times))
+        return Hearing(lambda: begin_hearing(client, ears))
 
-def read_options(prefix: object, timeout_ms: object, clock: object, instance: object) -> StoreOptions:
+
+def _report(events: Emitter, times: Callable[[], tuple[int, int | None]], error: StoreError) -> None:
+    try:
+        now = times()[0]
+    except Exception:  # noqa: BLE001 - a clock is foreign code
+        now = monotonic_now()
+    events.emit("store_error", StoreEvent(circuit=None, at=now, error=error))
+
+
+def read_options(prefix: object, timeout_ms: object, clock: object, instance: object, events: object) -> StoreOptions:
     """Checks the options of a store; `None` is left out.
 
     Raises:
@@ -104,6 +151,7 @@ def read_options(prefix: object, timeout_ms: object, clock: object, instance: ob
         times=times,
         stopwatch=stopwatch,
         instance=socket.gethostname() if instance is None else _checked_instance(instance),
+        events=events is not None and checked_bool("events", events),
     )
 
 

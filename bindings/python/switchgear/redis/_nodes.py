@@ -48,6 +48,6 @@ class Nodes:
         if self._client.kind is not Kind.CLUSTER:
             return ""
         try:
-            return str(self._client.given.get_node_from_key(key).name)
+            return str(self._client.given.get_node_from_key(key.encode()).name)
         except Exception:  # noqa: BLE001 - the slots are not known yet, say
             return ""

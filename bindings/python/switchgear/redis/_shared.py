@@ -66,6 +66,13 @@ class PreparedSharedPolicy:
     outer: Emitter | None = None
 
     @classmethod
+    def to_steer(cls, policy: Mapping[str, object], *, awaited: bool) -> PreparedSharedPolicy:
+        """The same for who reads and steers circuits, and guards no call: the store itself answers, or nobody."""
+        given = cls.of(policy, awaited=awaited)
+        config = read_policy([policy, {"on_store_failure": "fail-closed"}], SHARED_POLICY).config
+        return cls(config, given.host)
+
+    @classmethod
     def of(
         cls, policy: Mapping[str, object], outer: Emitter | None = None, *, awaited: bool = True
     ) -> PreparedSharedPolicy:
@@ -84,42 +91,27 @@ class PreparedSharedPolicy:
         return cls(read.config, read.host, outer)
 
 
-class Asking:
-    """The engine of one circuit, and what its answers mean.
+class Inquiry:
+    """The engine of one circuit, and what the store's answers mean.
 
     Args:
-        told: The circuit as its listeners know it.
+        name: The circuit's.
         link: The store's.
         policy: How the circuit behaves.
-        noted: Told of each change whether the circuit is closed now.
+        changed: Told of each transition, and which other instance made it; `None` if it was this process.
     """
 
-    __slots__ = ("_instance", "_name", "_noted", "_told", "engine")
+    __slots__ = ("_name", "engine")
 
     def __init__(
         self,
-        told: Told,
+        name: str,
         link: Link[object],
         policy: PreparedSharedPolicy,
-        noted: Callable[[bool], object] | None,
+        changed: Callable[[Transition, str | None], None],
     ) -> None:
-        self._told = told
-        self._name = told.rules.circuit
-        self._noted = noted
-        self._instance = link.instance
-        self.engine = Engine(self._name, link, policy.config, policy.host.clock, self._changed)
-
-    def settle(self, grant: SharedGrant | None, ending: Ending) -> Talk:
-        """Counts an ending; whether it counts is the answer, where the store need not hear of it. Raises nothing."""
-        counted = self._remembering(ending) if ending.outcome == "failure" else None
-        return self.engine.settle(grant, CODES[ending.outcome], counted)
-
-    def refusal(self, answer: Answer) -> Refusal:
-        """Why a call may not go ahead; the listeners hear of it."""
-        if not isinstance(answer, Denial):
-            return self._told.refused(self.unavailable(answer))
-        last_failure = self._told.last_failure
-        return self._told.refused(CircuitOpenError(self._name, answer.state, answer.retry_after_ms, last_failure))
+        self._name = name
+        self.engine = Engine(name, link, policy.config, policy.host.clock, changed)
 
     def snapshot(self, answer: Answer) -> Snapshot:
         """What was read.
@@ -144,9 +136,46 @@ class Asking:
         """The error of who needed an answer of the store."""
         if not isinstance(answer, StoreError):
             return StoreUnavailableError(self._name)
-        error = StoreUnavailableError(self._name, str(answer))
-        error.__cause__ = answer
-        return error
+        return unavailable(self._name, answer)
+
+
+class Asking(Inquiry):
+    """The same of a circuit that guards calls.
+
+    Args:
+        told: The circuit as its listeners know it.
+        link: The store's.
+        policy: How the circuit behaves.
+        noted: Told of each change whether the circuit is closed now.
+    """
+
+    __slots__ = ("_instance", "_noted", "_told")
+
+    def __init__(
+        self,
+        told: Told,
+        link: Link[object],
+        policy: PreparedSharedPolicy,
+        noted: Callable[[bool], object] | None,
+    ) -> None:
+        self._told = told
+        self._noted = noted
+        self._instance = link.instance
+        super().__init__(told.rules.circuit, link, policy, self._changed)
+        if link.hearing is not None:
+            link.audience.add(self.engine)
+
+    def settle(self, grant: SharedGrant | None, ending: Ending) -> Talk:
+        """Counts an ending; whether it counts is the answer, where the store need not hear of it. Raises nothing."""
+        counted = self._remembering(ending) if ending.outcome == "failure" else None
+        return self.engine.settle(grant, CODES[ending.outcome], counted)
+
+    def refusal(self, answer: Answer) -> Refusal:
+        """Why a call may not go ahead; the listeners hear of it."""
+        if not isinstance(answer, Denial):
+            return self._told.refused(self.unavailable(answer))
+        last_failure = self._told.last_failure
+        return self._told.refused(CircuitOpenError(self._name, answer.state, answer.retry_after_ms, last_failure))
 
     def _remembering(self, ending: Ending) -> Callable[[], None]:
         """What is remembered of a failure once it has counted, before its trip is told: who hears of that asks why."""
@@ -157,7 +186,8 @@ class Asking:
 
         return remember
 
-    def _changed(self, change: Transition) -> None:
+    def _changed(self, change: Transition, instance: str | None) -> None:
+        """Takes a change, and which other instance made it; `None` if it was this process."""
         is_closed = change.to_state == "closed"
         if is_closed:
             self._told.last_failure = None
@@ -173,9 +203,21 @@ class Asking:
             failures=change.failures,
             open_ms=change.open_ms,
             reason=change.reason,
-            instance=self._instance,
+            source="local" if instance is None else "remote",
+            instance=self._instance if instance is None else instance,
         )
         self._told.events.emit("state_change", told)
+
+
+def ignore(_change: Transition, _instance: str | None) -> None:
+    """Whoever steers knows what he has brought about."""
+
+
+def unavailable(circuit: str, cause: StoreError) -> StoreUnavailableError:
+    """The error of who needed an answer of the store: `*` stands for all of its circuits."""
+    error = StoreUnavailableError(circuit, str(cause))
+    error.__cause__ = cause
+    return error
 
 
 def rules_of(name: object, link: Link[object], policy: PreparedSharedPolicy) -> tuple[CallRules, Emitter]:

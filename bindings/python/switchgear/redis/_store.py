@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from switchgear._native import describe
 from switchgear._uncopied import Uncopied
 from switchgear.redis._blocking import Line
+from switchgear.redis._blocking_hearing import begin_hearing
+from switchgear.redis._blocking_steering import CircuitControl, list_circuits
 from switchgear.redis._clients import Commands, recognise
 from switchgear.redis._link import Link, StoreEvent, StoreEventName, read_options
+from switchgear.redis._listing import ListedCircuit
+from switchgear.redis._shared import PreparedSharedPolicy
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from switchgear.redis._shared import SharedPolicy
 
 L = TypeVar("L")
 
@@ -91,6 +100,11 @@ class RedisStore(Store[Line]):
             that of every other instance. Or a function, which is read once by the constructor.
         instance: Who we are in the state changes we make, and in a `quorum`; by default the name of the host. Instances
             that share a host, or its name, are to be given names of their own.
+        events: Whether to hear at once what other instances bring about: `state_change` then tells that as well, with
+            `source="remote"` and their `instance`, and what is known of a circuit is corrected. By default `False`.
+            It takes one more connection, made as the client's are, in a thread of the store. It begins with the first
+            call in each process, or with `with store`, and ends with `close`. A message that is lost makes nothing
+            wrong: it is heard of with the next answer, as without this. A client with `command(args, key)` cannot.
 
     Raises:
         TypeError: The client is of the wrong kind; the message names the right one.
@@ -120,15 +134,66 @@ class RedisStore(Store[Line]):
         timeout_ms: int | None = None,
         clock: ClockOption | None = None,
         instance: str | None = None,
+        events: bool | None = None,
     ) -> None:
         known = recognise(client, is_async=False)
-        options = read_options(prefix, timeout_ms, clock, instance)
-        super().__init__(options.link(Line(known, options.timeout_ms), known))
+        options = read_options(prefix, timeout_ms, clock, instance, events)
+        super().__init__(options.link(Line(known, options.timeout_ms), known, begin_hearing))
+
+    def circuits(self, **policy: Unpack[SharedPolicy]) -> list[ListedCircuit]:
+        """The circuits that the store knows under its prefix, with their snapshots, sorted by name: all, or an error.
+
+        Those are the open ones, and closed ones that have counted something, been steered, or been open before. Changes
+        nothing. It goes through every key of the store by SCAN, on every master, and then asks for the snapshot of each
+        circuit, one after another: so it is for people and dashboards, not for each request. Each question waits at
+        most the store's `timeout_ms`. The user needs the right to SCAN, in a cluster also to CLUSTER NODES.
+
+        Args:
+            **policy: By what the failures of closed circuits are counted, as the store keeps no policies: `trip_on` and
+                `window_ms`, mostly. Circuits of another policy are listed, too, with counts that mean little. By
+                default as a breaker without a policy.
+
+        Returns:
+            What was found; an empty list where there is none. Each snapshot is of the moment it was read at.
+
+        Raises:
+            StoreUnavailableError: A server did not answer, or could not be reached (its `circuit` is then `*`), or a
+                circuit cannot be read.
+            ConfigError: The policy is wrong, or the client cannot name its masters: an object with
+                `command(args, key)` needs `masters()` for this.
+            InvalidTimeError: The clock fails.
+        """
+        return list_circuits(self._link, PreparedSharedPolicy.to_steer(policy, awaited=False))
+
+    def control(self, name: str, **policy: Unpack[SharedPolicy]) -> CircuitControl:
+        """Steers a circuit from anywhere, without a breaker. Asks nothing of the store before it is used.
+
+        What it does holds for the whole fleet and is announced like any other control.
+
+        Args:
+            name: The circuit's name; one that the store does not know yet may be steered, too.
+            **policy: What the store does not know: how long `trip` opens for without `for_ms` (`open_duration_ms`,
+                `open_backoff`), how long the circuit is remembered (`idle_ttl_ms`), and how a snapshot counts. By
+                default as a breaker without a policy: 30 000 ms, and a day.
+
+        Raises:
+            InvalidNameError: The name cannot name a circuit.
+            ConfigError: Names the option, the value and what is valid.
+            InvalidTimeError: The policy's clock gives no time.
+        """
+        return CircuitControl(name, self._link, PreparedSharedPolicy.to_steer(policy, awaited=False))
 
     def close(self) -> None:
-        """Ends what the store opened itself, which is nothing yet. The client stays open."""
+        """Ends what the store opened itself: the connection of `events`, and its thread. The client stays open.
+
+        Its breakers go on; they hear of what other instances bring about with the next answer.
+        """
+        hearer = None if self._link.hearing is None else self._link.hearing.close()
+        if hearer is not None:
+            hearer.rest()
 
     def __enter__(self) -> RedisStore:  # noqa: PYI034 - `typing.Self` came with Python 3.11
+        self._link.listen()
         return self
 
     def __exit__(

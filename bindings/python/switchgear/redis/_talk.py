@@ -239,7 +239,7 @@ class Talk:
         if step.counted and self._counted is not None:
             self._counted()
         if step.transition is not None:
-            self._circuit.on_transition(step.transition)
+            self._circuit.changed(step.transition)
         if step.config_mismatch:
             self._circuit.report_mismatch()
         if error is not None and is_news and not asks_again and not self._reported:

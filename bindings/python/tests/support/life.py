@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from typing import Any
 from uuid import uuid4
@@ -15,7 +16,7 @@ from uuid import uuid4
 import switchgear.redis
 import switchgear.redis.asyncio
 from support.clock import ManualClock
-from switchgear import CircuitOpenError, Snapshot
+from switchgear import CircuitOpenError, Snapshot, StateChange
 
 NAMES = ("billing", "GET /users/{id}", "}x", "a{b}c", "\U0001f4b3", "{}", "n" * 512)
 """Names, some of which land on each node of a cluster."""
@@ -95,6 +96,79 @@ async def live_async(client: Any, prefix: str, name: str) -> None:
     await breaker.reset()
     assert await breaker.can_execute()
     assert errors == []
+
+
+def hear(client: Any, prefix: str) -> None:
+    """Hears what another instance does, over a connection like the client's."""
+    options: Any = {"prefix": prefix, "timeout_ms": 20_000}
+    changes: list[StateChange] = []
+    store = switchgear.redis.RedisStore(client, instance="ears", events=True, **options)
+    listening = switchgear.redis.DistributedCircuitBreaker(HEARD, store)
+    listening.on("state_change", changes.append)
+    other = switchgear.redis.DistributedCircuitBreaker(
+        HEARD, switchgear.redis.RedisStore(client, instance="mouth", **options)
+    )
+    assert listening.get_state() == "closed"
+    give_up_at = time.monotonic() + 60
+    while not changes:
+        # Once more, for it may have come too early.
+        other.trip()
+        other.reset()
+        time.sleep(0.01)
+        assert time.monotonic() < give_up_at
+    assert {(change.source, change.instance) for change in changes} == {("remote", "mouth")}
+    store.close()
+
+
+async def hear_async(client: Any, prefix: str) -> None:
+    """The same for asyncio."""
+    options: Any = {"prefix": prefix, "timeout_ms": 20_000}
+    changes: list[StateChange] = []
+    store = switchgear.redis.asyncio.RedisStore(client, instance="ears", events=True, **options)
+    listening = switchgear.redis.asyncio.DistributedCircuitBreaker(HEARD, store)
+    listening.on("state_change", changes.append)
+    other = switchgear.redis.asyncio.DistributedCircuitBreaker(
+        HEARD, switchgear.redis.asyncio.RedisStore(client, instance="mouth", **options)
+    )
+    assert await listening.get_state() == "closed"
+    give_up_at = time.monotonic() + 60
+    while not changes:
+        await other.trip()
+        await other.reset()
+        await asyncio.sleep(0.01)
+        assert time.monotonic() < give_up_at
+    assert {(change.source, change.instance) for change in changes} == {("remote", "mouth")}
+    await store.close()
+
+
+def steer(client: Any, prefix: str) -> None:
+    """Steers circuits without breakers, and lists them."""
+    store = switchgear.redis.RedisStore(client, prefix=prefix, clock=ManualClock(), timeout_ms=20_000)
+    assert store.circuits() == []
+    for name in NAMES:
+        store.control(name).trip(for_ms=700)
+    assert [(listed.name, listed.snapshot.remaining_open_ms) for listed in store.circuits()] == LISTED
+    for name in NAMES:
+        store.control(name).reset()
+    assert {listed.snapshot.state for listed in store.circuits()} == {"closed"}
+
+
+async def steer_async(client: Any, prefix: str) -> None:
+    """The same for asyncio."""
+    store = switchgear.redis.asyncio.RedisStore(client, prefix=prefix, clock=ManualClock(), timeout_ms=20_000)
+    assert await store.circuits() == []
+    for name in NAMES:
+        await store.control(name).trip(for_ms=700)
+    assert [(listed.name, listed.snapshot.remaining_open_ms) for listed in await store.circuits()] == LISTED
+    for name in NAMES:
+        await store.control(name).reset()
+    assert {listed.snapshot.state for listed in await store.circuits()} == {"closed"}
+
+
+LISTED = [(name, 700) for name in sorted(NAMES)]
+
+HEARD = "GET /a b \U0001f4b3"
+"""The circuit that is heard of."""
 
 
 class BoomError(Exception):
@@ -213,6 +287,8 @@ def everything(library: Any, place: str, port: int) -> int:
         for name in NAMES:
             live(client, f"{label}-{uuid4()}:", name)
             lived += 1
+        hear(client, f"{label}-{uuid4()}:")
+        steer(client, f"{label}[^*]-{uuid4()}:")
     return lived + asyncio.run(_everything_async(library, place, port))
 
 
@@ -222,6 +298,8 @@ async def _everything_async(library: Any, place: str, port: int) -> int:
         prefix = f"{label}-{uuid4()}:"
         await asyncio.gather(*(live_async(client, prefix, name) for name in NAMES))
         lived += len(NAMES)
+        await hear_async(client, prefix)
+        await steer_async(client, f"{label}[^*]-{uuid4()}:")
     return lived
 
 
