@@ -9,7 +9,7 @@
 //!   ago as `closedCacheMs` allows; so does a refusal, by `openCacheMs`, and it never outlasts the opening. The rules of the
 //!   core see to it that an outcome of another period changes nothing.
 //! - **Protection.** A process that tripped with failures which the store did not take admits nothing until its own probe
-//!   succeeds or the store was closed in a later period. (An operator who forces the circuit later ends it as well.)
+//!   succeeds or the store was closed in a later period, be it that an operator switched the circuit off.
 //! - **Answers.** Every ticket is answered once, at the deadline at the latest. Nobody joins a flight that left before what
 //!   this process told last. A slot that came too late is given back.
 //! - **Recovery.** Once nothing goes wrong any more, every process is admitted by the store again.
@@ -159,10 +159,7 @@ impl World {
     fn shielded(&mut self, place: usize, permit: SharedPermit) -> Result<bool, String> {
         let now = self.now;
         let Some(shield) = self.instance(place)?.shield.clone() else { return Ok(false) };
-        let ends = |period: &super::store::Period| {
-            (period.state == State::Closed || period.forced) && period.epoch > shield.epoch
-        };
-        if self.store.past.iter().any(ends) {
+        if self.store.past.iter().any(|period| period.state == State::Closed && period.epoch > shield.epoch) {
             // A process that had heard of no period before knows of none that is later: it may take its own probe all the same.
             if permit.kind != PermitKind::LocalProbe {
                 self.instance_mut(place)?.shield = None;

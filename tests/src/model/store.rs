@@ -34,8 +34,6 @@ pub struct Period {
     pub state: State,
     /// Its name.
     pub epoch: u64,
-    /// Whether an operator holds it there.
-    pub forced: bool,
     /// Of an opening, on the store's clock.
     pub reopens_at: Option<u64>,
 }
@@ -64,7 +62,7 @@ impl Store {
     /// A store that has never heard of the circuit.
     pub fn new(config: &Config, at: u64) -> Self {
         let machine = CircuitBreaker::new(config.clone());
-        let first = Period { from: at, state: State::Closed, epoch: 0, forced: false, reopens_at: None };
+        let first = Period { from: at, state: State::Closed, epoch: 0, reopens_at: None };
         Self { machine, open_ms: 0, slots: BTreeMap::new(), counted: BTreeSet::new(), late_trip: 0, past: vec![first] }
     }
 
@@ -72,7 +70,7 @@ impl Store {
     pub fn forget(&mut self, at: u64) {
         let past = std::mem::take(&mut self.past);
         *self = Self { past, late_trip: self.late_trip, ..Self::new(self.machine.config(), at) };
-        self.past.push(Period { from: at, state: State::Closed, epoch: 0, forced: false, reopens_at: None });
+        self.past.push(Period { from: at, state: State::Closed, epoch: 0, reopens_at: None });
     }
 
     /// Whether an operator holds it where it is.
@@ -234,13 +232,7 @@ impl Store {
             self.late_trip = at;
         }
         let reopens_at = snapshot.opened_at.map(|opened_at| opened_at + self.open_ms);
-        self.past.push(Period {
-            from: at,
-            state: snapshot.state,
-            epoch: snapshot.epoch,
-            forced: snapshot.mode != Mode::Auto,
-            reopens_at,
-        });
+        self.past.push(Period { from: at, state: snapshot.state, epoch: snapshot.epoch, reopens_at });
     }
 
     fn reply(&self, now: Millis, status: i64, transition: Option<Transition>, wait: Option<i64>) -> Vec<i64> {
