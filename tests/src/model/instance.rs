@@ -25,12 +25,16 @@ pub struct Instance {
     pub running: Vec<Running>,
     /// The latest period that it can have heard of.
     pub told: u64,
+    /// The latest period that the store has told it of, by its place among all that there were.
+    pub heard: usize,
     /// The latest period that it was announced.
     pub announced: u64,
     /// The ticket under which it last told something that changes the circuit.
     pub last_word: u64,
     /// What it saw for itself, and must be protected from.
     pub shield: Option<Shield>,
+    /// How many of its own failures count, by its permits of this closed period.
+    pub failed: (u64, u64),
     /// How far its clock is from the model's, and its idea of the store's.
     pub clock: Clock,
     /// For the search.
@@ -59,8 +63,8 @@ pub enum Waiting {
     },
     /// The outcome of a call.
     Settlement {
-        /// Its permit.
-        permit: SharedPermit,
+        /// Its permit; none of one that was told by hand.
+        permit: Option<SharedPermit>,
         /// How it ended.
         outcome: Outcome,
     },
@@ -108,9 +112,11 @@ impl Instance {
             deadlines: BTreeMap::new(),
             running: Vec::new(),
             told: 0,
+            heard: 0,
             announced: 0,
             last_word: 0,
             shield: None,
+            failed: (0, 0),
             clock,
             digested: Digested::default(),
         })

@@ -6,8 +6,9 @@
 //!   A process admits a probe of its own only while it takes the store for away, or while the store says closed and the
 //!   process stands by what it saw; there are at most `halfOpenMaxCalls` of those in each process.
 //! - **Periods.** A call admitted while closed has the name of a period that the store was in while it was asked, or as long
-//!   ago as `closedCacheMs` allows; so does a refusal, by `openCacheMs`, and it never outlasts the opening. The rules of the
-//!   core see to it that an outcome of another period changes nothing.
+//!   ago as `closedCacheMs` allows; so does a refusal, by `openCacheMs`, and it never outlasts the opening. What a process need
+//!   not ask is never older than what the store has told it. The rules of the core see to it that an outcome of another
+//!   period changes nothing.
 //! - **Protection.** A process that tripped with failures which the store did not take admits nothing until its own probe
 //!   succeeds or the store was closed in a later period, be it that an operator switched the circuit off.
 //! - **Answers.** Every ticket is answered once, at the deadline at the latest. Nobody joins a flight that left before what
@@ -15,9 +16,10 @@
 //! - **Recovery.** Once nothing goes wrong any more, every process is admitted by the store again.
 
 use switchgear_core::shared::{Answer, OnStoreFailure, PermitKind, Script, SharedPermit, Step};
-use switchgear_core::{Outcome, Settlement, State};
+use switchgear_core::{Outcome, Quorum, Settlement, State, TripOn};
 
-use super::instance::{Shield, TIMEOUT_MS};
+use super::instance::{Running, Shield, TIMEOUT_MS};
+use super::store::Period;
 use super::world::World;
 
 /// Where an answer comes from.
@@ -41,7 +43,8 @@ impl World {
         let fits = match (permit.kind, source) {
             (PermitKind::Closed, Source::Known) => {
                 let since = self.now.saturating_sub(self.options.closed_cache_ms) + 1;
-                self.options.closed_cache_ms > 0 && self.was(State::Closed, Some(permit.epoch), since)
+                let is_it = |period: &Period| period.state == State::Closed && period.epoch == permit.epoch;
+                self.options.closed_cache_ms > 0 && self.known(place, since)?.any(is_it)
             }
             (PermitKind::Closed, Source::Asked { since }) => self.was(State::Closed, Some(permit.epoch), since),
             (PermitKind::Probe, Source::Asked { since }) => self.was(State::HalfOpen, Some(permit.epoch), since),
@@ -71,7 +74,7 @@ impl World {
                 let ends = self.now + wait.unwrap_or(0);
                 let slack = 2 * self.skew();
                 let is_it = |end: Option<u64>| wait.is_none() || end.is_some_and(|end| ends <= end + slack);
-                self.periods(since).any(|period| period.state == State::Open && is_it(period.reopens_at))
+                self.known(place, since)?.any(|period| period.state == State::Open && is_it(period.reopens_at))
             }
             Source::Asked { since } => {
                 stands || self.was(State::Open, None, since) || self.was(State::HalfOpen, None, since)
@@ -85,13 +88,17 @@ impl World {
     pub(super) fn settled(
         &mut self,
         place: usize,
-        permit: SharedPermit,
+        permit: Option<SharedPermit>,
         outcome: Outcome,
         step: &Step,
         source: Source,
     ) -> Result<(), String> {
         let is_local = self.options.on_store_failure == OnStoreFailure::Local;
-        let threshold = self.config.failure_threshold();
+        let threshold = match self.config.trip_on() {
+            TripOn::Rate => u64::MAX,
+            TripOn::Rolling | TripOn::Consecutive => self.config.failure_threshold(),
+        };
+        let quorum = self.options.quorum;
         let instance = self.instance_mut(place)?;
         let told_by_store = matches!(source, Source::Store { moved: true });
         match step.transition {
@@ -100,9 +107,12 @@ impl World {
                 let until = t.at.get() - instance.clock.host + open_ms;
                 instance.shield = Some(Shield { until, epoch: instance.told });
             }
-            Some(t) if t.to == State::Closed && permit.kind == PermitKind::LocalProbe => instance.shield = None,
+            Some(t) if t.to == State::Closed && permit.is_none_or(|permit| permit.kind == PermitKind::LocalProbe) => {
+                instance.shield = None;
+            }
             _ => {}
         }
+        let Some(permit) = permit else { return Ok(()) };
         let is_ours = !matches!(permit.kind, PermitKind::Bypass | PermitKind::Unasked);
         let untaken = outcome == Outcome::Failure && matches!(source, Source::Away) && is_ours;
         // Admitted while this process's own breaker had tripped without a word.
@@ -117,6 +127,19 @@ impl World {
             if !shield && !is_over && !has_moved_on {
                 return Err(format!("a failure of {permit:?} that nobody took: {step:?}"));
             }
+        }
+        if quorum == Quorum::ONE || permit.kind != PermitKind::Closed || !step.counted {
+            return Ok(());
+        }
+        // Alone it cannot trip the fleet, so it opens for itself.
+        let instance = self.instance_mut(place)?;
+        if instance.failed.0 != permit.epoch || outcome == Outcome::Success {
+            instance.failed = (permit.epoch, 0);
+        }
+        instance.failed.1 += u64::from(outcome == Outcome::Failure);
+        let has_seen_enough = instance.failed.1 >= threshold && instance.told.max(instance.announced) == permit.epoch;
+        if has_seen_enough && instance.shield.is_none() && !told_by_store {
+            return Err(format!("{threshold} failures of one process that goes on: {step:?}"));
         }
         Ok(())
     }
@@ -138,10 +161,12 @@ impl World {
         let lives = timeout - 2 * self.skew() - TIMEOUT_MS;
         let (now, late_trip) = (self.now, self.store.late_trip);
         let counts = |since: u64| now < since + lives && since >= late_trip;
-        self.orphans.retain(|&since| counts(since));
+        let freed = &self.store.freed;
+        let counts = |call: &Running| counts(call.since) && !freed.contains(&call.permit.id.to_string());
+        self.orphans.retain(counts);
         let probes = |kind: PermitKind| {
             self.instances.iter().map(move |instance| {
-                let is_it = |call: &&super::instance::Running| call.permit.kind == kind && counts(call.since);
+                let is_it = |call: &&Running| call.permit.kind == kind && counts(call);
                 instance.running.iter().filter(is_it).count()
             })
         };
@@ -175,8 +200,19 @@ impl World {
         self.periods(since).any(|period| period.state == state && epoch.is_none_or(|epoch| period.epoch == epoch))
     }
 
+    /// The same, without those before the last that the store has told this process of. (Where it has forgotten one it may be
+    /// announced once more.)
+    fn known(&self, place: usize, since: u64) -> Result<impl Iterator<Item = &Period>, String> {
+        let past = &self.store.past;
+        let forgets_nothing = past.is_sorted_by_key(|period| period.epoch);
+        let heard = if forgets_nothing { self.instance(place)?.heard } else { 0 };
+        let from = past.get(heard).map_or(0, |period| period.from);
+        let is_later = move |period: &&Period| period.from >= from;
+        Ok(self.periods(since).filter(is_later))
+    }
+
     /// The periods that the store was in since then.
-    fn periods(&self, since: u64) -> impl Iterator<Item = &super::store::Period> {
+    fn periods(&self, since: u64) -> impl Iterator<Item = &Period> {
         let past = &self.store.past;
         past.iter()
             .enumerate()

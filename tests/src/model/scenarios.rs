@@ -17,6 +17,8 @@ pub struct Scenario {
     /// What happens before anything may.
     pub(super) prelude: fn(&mut World) -> Result<(), String>,
     pub(super) outcomes: Vec<Outcome>,
+    /// What is told by hand, of calls that nobody was asked for.
+    pub(super) by_hand: Vec<Outcome>,
     pub(super) controls: Vec<Control>,
     pub(super) crashes: bool,
     /// By how much time may go on.
@@ -58,6 +60,13 @@ fn known(world: &mut World) -> Result<(), String> {
         deliver(world)?;
     }
     Ok(())
+}
+
+/// A call is at the dependency, and what the process knew by it is too old.
+fn expired(world: &mut World) -> Result<(), String> {
+    world.act(Action::Call(0))?;
+    deliver(world)?;
+    world.act(Action::Tick(350))
 }
 
 /// The circuit has tripped, and its opening is over.
@@ -110,6 +119,12 @@ fn away(world: &mut World) -> Result<(), String> {
     Ok(())
 }
 
+/// The first process has seen a failure.
+fn failed(world: &mut World) -> Result<(), String> {
+    known(world)?;
+    trip(world)
+}
+
 fn deliver(world: &mut World) -> Result<(), String> {
     while !world.net.is_empty() {
         world.act(Action::RoundTrip(0))?;
@@ -125,6 +140,7 @@ fn scenario(name: &'static str, prelude: fn(&mut World) -> Result<(), String>, l
         clocks: clocks(2),
         prelude,
         outcomes: vec![Outcome::Success, Outcome::Failure],
+        by_hand: vec![],
         controls: vec![],
         crashes: true,
         ticks: vec![100, 2_000],
@@ -155,6 +171,12 @@ fn searches([calls, faults, ticks]: [u32; 3], probing_left: [u32; 3]) -> Vec<Sce
             fields: vec![("closedCacheMs", 300.into())],
             ticks: vec![100, 250],
             ..scenario("a cache that ends", known, [2, 0, 2, 0])
+        },
+        Scenario {
+            fields: vec![("closedCacheMs", 300.into())],
+            clocks: clocks(1),
+            crashes: false,
+            ..scenario("an answer that is overtaken", expired, [2, 1, 0, 0])
         },
         Scenario {
             fields: vec![("closedCacheMs", 300.into())],
@@ -189,5 +211,21 @@ fn searches([calls, faults, ticks]: [u32; 3], probing_left: [u32; 3]) -> Vec<Sce
             ..scenario("closed on failure", away, only)
         },
         Scenario { clocks: clocks(3), ..scenario("three processes", probing, in_flight) },
+        Scenario {
+            fields: vec![("failureThreshold", 2.into()), ("quorum", 2.into())],
+            ..scenario("a quorum", failed, only)
+        },
+        Scenario {
+            fields: vec![("tripOn", "rate".into()), ("minimumCalls", 3.into()), ("failureRate", 0.5.into())],
+            ..scenario("a rate", known, only)
+        },
+        Scenario {
+            outcomes: vec![Outcome::Success, Outcome::Failure, Outcome::Release],
+            ..scenario("calls that are given up", probing, in_flight)
+        },
+        Scenario {
+            by_hand: vec![Outcome::Success, Outcome::Failure, Outcome::Release],
+            ..scenario("outcomes told by hand", probing, in_flight)
+        },
     ]
 }

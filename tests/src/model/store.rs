@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use switchgear_core::shared::Script;
 use switchgear_core::{
-    CircuitBreaker, Config, Decision, Millis, Mode, Outcome, Permit, Reason, Settlement, State, Transition,
+    CircuitBreaker, Config, Decision, Instances, Millis, Mode, Outcome, Permit, Quorum, Reason, Settlement, State,
+    Transition, TripOn,
 };
 
 use super::instance::TIMEOUT_MS;
@@ -13,12 +14,17 @@ use super::instance::TIMEOUT_MS;
 #[derive(Clone, Debug)]
 pub struct Store {
     machine: CircuitBreaker,
+    quorum: Quorum,
+    /// Whose failures count, where a quorum must agree.
+    failed: Instances,
     /// The length of the last opening.
     open_ms: u64,
     /// The probes that hold a slot: number in the machine, and start.
     slots: BTreeMap<String, (u64, u64)>,
     /// The failures (closed) or successes (half-open) of this period that have been counted.
     counted: BTreeSet<String>,
+    /// The probes whose slot was freed by hand: whoever did it took no call for theirs.
+    pub freed: BTreeSet<String>,
     /// When a command tripped it that had been under way for longer than anybody waits: such an opening may be over at once.
     pub late_trip: u64,
     /// Everything that it was, the present last.
@@ -60,16 +66,25 @@ pub struct Executed {
 
 impl Store {
     /// A store that has never heard of the circuit.
-    pub fn new(config: &Config, at: u64) -> Self {
-        let machine = CircuitBreaker::new(config.clone());
-        let first = Period { from: at, state: State::Closed, epoch: 0, reopens_at: None };
-        Self { machine, open_ms: 0, slots: BTreeMap::new(), counted: BTreeSet::new(), late_trip: 0, past: vec![first] }
+    pub fn new(config: &Config, quorum: Quorum, at: u64) -> Self {
+        Self {
+            machine: CircuitBreaker::new(config.clone()),
+            quorum,
+            failed: Instances::new(quorum),
+            open_ms: 0,
+            slots: BTreeMap::new(),
+            counted: BTreeSet::new(),
+            freed: BTreeSet::new(),
+            late_trip: 0,
+            past: vec![Period { from: at, state: State::Closed, epoch: 0, reopens_at: None }],
+        }
     }
 
     /// FLUSHALL.
     pub fn forget(&mut self, at: u64) {
         let past = std::mem::take(&mut self.past);
-        *self = Self { past, late_trip: self.late_trip, ..Self::new(self.machine.config(), at) };
+        let freed = std::mem::take(&mut self.freed);
+        *self = Self { past, freed, late_trip: self.late_trip, ..Self::new(self.machine.config(), self.quorum, at) };
         self.past.push(Period { from: at, state: State::Closed, epoch: 0, reopens_at: None });
     }
 
@@ -175,16 +190,31 @@ impl Store {
             "1" => Permit::Probe { epoch, id: self.slots.get(id).map_or(u64::MAX, |(number, _)| *number) },
             _ => Permit::Closed { epoch },
         });
-        let is_named = match self.machine.state() {
-            State::HalfOpen => outcome == Outcome::Success,
-            _ => outcome == Outcome::Failure,
+        let is_half_open = self.machine.state() == State::HalfOpen;
+        // Buckets keep no ids, and where each instance has its places a later failure takes over an earlier one's.
+        let has_ids = self.machine.config().trip_on() != TripOn::Rate && !self.quorum.has_rings(self.machine.config());
+        let is_named = match outcome {
+            Outcome::Success => is_half_open,
+            Outcome::Failure => is_half_open || has_ids,
+            Outcome::Release => false,
         };
         if is_named && self.counted.contains(id) {
             return (1, None);
         }
-        let settled = self.machine.settle(now, permit, outcome);
+        let settled = if outcome == Outcome::Failure {
+            let instance = args.get(8).map_or("", String::as_str);
+            self.machine.record_failure_of(now, permit, instance, &mut self.failed)
+        } else {
+            self.machine.settle(now, permit, outcome)
+        };
         if settled.status == Settlement::Stale {
             return (0, None);
+        }
+        if is_half_open && permit.is_none() && outcome != Outcome::Failure {
+            let newest = self.slots.iter().max_by_key(|(_, (number, start))| (*start, *number));
+            let newest = newest.map(|(id, _)| id.clone());
+            newest.as_ref().map(|id| self.slots.remove(id));
+            self.freed.extend(newest);
         }
         if self.machine.state() == State::HalfOpen {
             self.slots.remove(id);

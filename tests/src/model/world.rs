@@ -27,7 +27,7 @@ pub struct World {
     /// What was announced.
     pub(super) events: Vec<Rc<str>>,
     /// The probes of processes that died: the dependency may still be at work on them.
-    pub(super) orphans: Vec<u64>,
+    pub(super) orphans: Vec<Running>,
     pub(super) left: Left,
     pub(super) nonces: u64,
 }
@@ -48,6 +48,8 @@ pub(super) struct Message {
     nonce: u64,
     pub(super) ask: Rc<Ask>,
     pub(super) reply: Option<Rc<Reply>>,
+    /// The period that the store was in when it replied, by its place among all that there were.
+    period: usize,
 }
 
 /// What may happen next. A message is named by its place among those under way.
@@ -57,6 +59,8 @@ pub enum Action {
     Call(usize),
     /// One of its calls ends so.
     End(usize, usize, Outcome),
+    /// A process says how a call ended that it had asked nobody for.
+    Tell(usize, Outcome),
     /// An operator's.
     Control(usize, Control),
     /// A command arrives, and its reply.
@@ -95,7 +99,7 @@ impl World {
         let now = 1_000_000;
         let left = Left { calls: 0, faults: 0, ticks: 0, hears: 0 };
         let mut world = Self {
-            store: Rc::new(Store::new(&config, now)),
+            store: Rc::new(Store::new(&config, options.quorum, now)),
             config: Rc::new(config),
             options,
             now,
@@ -131,6 +135,7 @@ impl World {
             if self.left.calls > 0 {
                 all.push(Action::Call(place));
                 all.extend(self.scenario.controls.iter().map(|&control| Action::Control(place, control)));
+                all.extend(self.scenario.by_hand.iter().map(|&outcome| Action::Tell(place, outcome)));
             }
             for (call, running) in instance.running.iter().enumerate() {
                 // Calls that are alike end alike.
@@ -189,6 +194,10 @@ impl World {
                 self.call(place)?;
             }
             Action::End(place, call, outcome) => self.end(place, call, outcome)?,
+            Action::Tell(place, outcome) => {
+                self.left.calls = self.left.calls.saturating_sub(1);
+                self.tell(place, None, outcome)?;
+            }
             Action::Control(place, control) => {
                 self.left.calls = self.left.calls.saturating_sub(1);
                 self.control(place, control)?;
@@ -221,7 +230,7 @@ impl World {
                 self.left.faults = self.left.faults.saturating_sub(1);
                 let dead = Rc::clone(self.instance(place)?);
                 let probes = dead.running.iter().filter(|call| call.permit.kind == PermitKind::Probe);
-                self.orphans.extend(probes.map(|call| call.since));
+                self.orphans.extend(probes.cloned());
                 let next = self.start(place)?;
                 *self.instances.get_mut(place).ok_or("no such process")? = next;
             }
@@ -292,12 +301,17 @@ impl World {
     }
 
     fn end(&mut self, place: usize, call: usize, outcome: Outcome) -> Result<(), String> {
-        let (instance, at) = self.at(place)?;
+        let instance = self.instance_mut(place)?;
         if call >= instance.running.len() {
             return Err("no such call".into());
         }
         let Running { permit, .. } = instance.running.remove(call);
-        let begun = instance.circuit.settle(&mut instance.node, at, Some(permit), outcome);
+        self.tell(place, Some(permit), outcome)
+    }
+
+    fn tell(&mut self, place: usize, permit: Option<SharedPermit>, outcome: Outcome) -> Result<(), String> {
+        let (instance, at) = self.at(place)?;
+        let begun = instance.circuit.settle(&mut instance.node, at, permit, outcome);
         match begun {
             Begun::Answered(step) => self.settled(place, permit, outcome, &step, Source::Away)?,
             Begun::Wait(ticket) => {
@@ -331,7 +345,13 @@ impl World {
             asks.push(ask);
         }
         let nonce = self.nonce(place)?;
-        self.net.extend(asks.into_iter().map(|ask| Message { to: place, nonce, ask: Rc::new(ask), reply: None }));
+        self.net.extend(asks.into_iter().map(|ask| Message {
+            to: place,
+            nonce,
+            ask: Rc::new(ask),
+            reply: None,
+            period: 0,
+        }));
         Ok(())
     }
 
@@ -343,8 +363,10 @@ impl World {
     fn arrive(&mut self, place: usize, again: bool) -> Result<(), String> {
         let message = self.net.get(place).ok_or("no such message")?.clone();
         let reply = self.execute(&message)?;
+        let period = self.store.past.len() - 1;
         if !again && let Some(message) = self.net.get_mut(place) {
             message.reply = Some(Rc::new(reply));
+            message.period = period;
         }
         Ok(())
     }
@@ -382,6 +404,9 @@ impl World {
         }
         let ticket = message.ask.ticket;
         let (instance, at) = self.at(message.to)?;
+        if matches!(message.ask.command, Command::Run(_)) {
+            instance.heard = instance.heard.max(message.period);
+        }
         let (step, source) = match &**reply {
             Reply::Reading(fields) => {
                 let epoch = fields[2].as_deref().and_then(|epoch| epoch.parse().ok()).unwrap_or(0);
