@@ -29,6 +29,9 @@ pub struct Store {
     pub late_trip: u64,
     /// Everything that it was, the present last.
     pub past: Vec<Period>,
+    replicated: bool,
+    /// What a replica has that lags by one write.
+    replica: Option<Box<Self>>,
 }
 
 /// What the circuit was from a moment on, on no one's clock but the model's.
@@ -66,7 +69,9 @@ pub struct Executed {
 
 impl Store {
     /// A store that has never heard of the circuit.
-    pub fn new(config: &Config, quorum: Quorum, at: u64) -> Self {
+    ///
+    /// `replicated`: whether it has a replica, which lags.
+    pub fn new(config: &Config, quorum: Quorum, replicated: bool, at: u64) -> Self {
         Self {
             machine: CircuitBreaker::new(config.clone()),
             quorum,
@@ -77,14 +82,39 @@ impl Store {
             freed: BTreeSet::new(),
             late_trip: 0,
             past: vec![Period { from: at, state: State::Closed, epoch: 0, reopens_at: None }],
+            replicated,
+            replica: None,
         }
+    }
+
+    /// A replica takes over that has not got the last write.
+    pub fn fall_back(&mut self, at: u64) {
+        let Some(replica) = self.replica.take() else { return };
+        let old = std::mem::replace(self, *replica);
+        // What the dependency works on goes on, though nobody knows of it any more.
+        let forgotten = old.slots.into_keys().filter(|id| !self.slots.contains_key(id));
+        self.freed = old.freed.into_iter().chain(forgotten).collect();
+        self.late_trip = old.late_trip;
+        let now = self.past.last().copied();
+        self.past = old.past;
+        self.past.extend(now.map(|period| Period { from: at, ..period }));
+    }
+
+    /// Whether a replica lags.
+    pub fn lags(&self) -> bool {
+        self.replica.is_some()
     }
 
     /// FLUSHALL.
     pub fn forget(&mut self, at: u64) {
         let past = std::mem::take(&mut self.past);
         let freed = std::mem::take(&mut self.freed);
-        *self = Self { past, freed, late_trip: self.late_trip, ..Self::new(self.machine.config(), self.quorum, at) };
+        *self = Self {
+            past,
+            freed,
+            late_trip: self.late_trip,
+            ..Self::new(self.machine.config(), self.quorum, self.replicated, at)
+        };
         self.past.push(Period { from: at, state: State::Closed, epoch: 0, reopens_at: None });
     }
 
@@ -122,7 +152,7 @@ impl Store {
         let word = |place: usize| args.get(place).map_or("", String::as_str);
         let number = |place: usize| word(place).parse::<u64>().unwrap_or_default();
         let now = Millis::new(number(0)).unwrap_or_default();
-        let before = (self.machine.clone(), self.counted.len());
+        let before = Self { replica: None, ..self.clone() };
         let (status, transition, wait, origin) = match script {
             Script::CanRequest => {
                 let (status, transition, wait) = self.can_request(now, word(1));
@@ -147,8 +177,11 @@ impl Store {
             Script::Control => (1, self.control(now, word(1), word(2)), None, 4),
             Script::Admit | Script::GetState => (0, None, None, 9),
         };
-        let counted = self.machine != before.0 || self.counted.len() != before.1;
+        let counted = self.machine != before.machine || self.counted.len() != before.counted.len();
         self.remember(at, now, transition);
+        if self.replicated && (counted || before.slots != self.slots) {
+            self.replica = Some(Box::new(before));
+        }
         let announcement = transition.map(|t| announcement(&t, word(origin + 1)));
         Executed { reply: Reply::Integers(self.reply(now, status, transition, wait)), announcement, counted }
     }
