@@ -1,11 +1,11 @@
 // Many processes are one fleet, and faults are nobody's trouble: each scenario for Node, Python with threads and asyncio at once. What
 // is injected is real, and so is what it hits.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { after, describe, test } from "node:test";
 import { FAULTS } from "./support/faults.mjs";
 import { FLEETS, playFleet } from "./support/fleet.mjs";
-import { PAGE, scenariosOf } from "./support/page.mjs";
+import { FAILURES, STALENESS, scenariosOf, stalenessRow } from "./support/page.mjs";
+import { MODE_NAMES, playStaleness } from "./support/staleness.mjs";
 import { dismissAll } from "./support/workers.mjs";
 
 after(dismissAll);
@@ -21,6 +21,22 @@ describe("faults", { concurrency: 4 }, () => {
 for (const [table, scenarios] of Object.entries({ faults: FAULTS, fleets: FLEETS })) {
   test(`docs/failures.md has a row for each scenario: ${table}`, () => {
     const named = scenarios.map(({ name, injected }) => ({ name, injected }));
-    assert.deepEqual(scenariosOf(readFileSync(PAGE, "utf8"), table), named, "run npm run fleet:table");
+    assert.deepEqual(scenariosOf(FAILURES, table), named, "run npm run fleet:table");
   });
 }
+
+test("no answer is staler than is said, in any mode", async (t) => {
+  for (const mode of await playStaleness({ seed: 1, steps: 3_000 })) {
+    t.diagnostic(stalenessRow(mode));
+    for (const { kind, asked, open, closed } of mode.seen) {
+      assert.ok(asked > 100, `${mode.name}, ${kind}: asked ${asked} times`);
+      // Where a message comes at once, none need be late.
+      assert.ok(mode.isHeard || Math.max(open, closed) > 0, `${mode.name}, ${kind}: never late, so nothing was seen`);
+    }
+  }
+});
+
+test("docs/staleness.md has a row for each mode", () => {
+  const named = scenariosOf(STALENESS, "staleness").map(({ name }) => name);
+  assert.deepEqual(named, MODE_NAMES, "run npm run staleness:table");
+});

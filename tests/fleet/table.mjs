@@ -1,8 +1,7 @@
 // `npm run fleet:table`: plays every scenario, and writes what was injected and what was seen into docs/failures.md.
-import { readFileSync, writeFileSync } from "node:fs";
 import { FAULTS } from "./support/faults.mjs";
 import { FLEETS, playFleet } from "./support/fleet.mjs";
-import { faultRow, fleetRow, PAGE, withTables } from "./support/page.mjs";
+import { FAILURES, faultRow, fleetRow, writeTables } from "./support/page.mjs";
 import { dismissAll } from "./support/workers.mjs";
 
 /** Plays all, a few at a time. */
@@ -29,5 +28,5 @@ async function all(scenarios, play) {
 
 const faults = await all(FAULTS, async (fault) => faultRow(fault, await fault.play()));
 const fleets = await all(FLEETS, async (fleet) => fleetRow(fleet, await playFleet(fleet)));
-writeFileSync(PAGE, withTables(readFileSync(PAGE, "utf8"), { faults, fleets }));
+writeTables(FAILURES, { faults, fleets });
 await dismissAll();

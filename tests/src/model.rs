@@ -7,6 +7,7 @@
 //! all of it.
 
 mod instance;
+mod part;
 mod promises;
 mod recovery;
 mod scenarios;

@@ -85,6 +85,8 @@ pub struct Ask {
     #[pyo3(get)]
     frees: bool,
     #[pyo3(get)]
+    succeeds: bool,
+    #[pyo3(get)]
     command: Py<PyList>,
 }
 
@@ -435,6 +437,7 @@ impl Circuit {
                 delay_ms: *delay_ms,
                 reads: *command == Command::Run(Script::Admit),
                 frees: *command == Command::Run(Script::Release),
+                succeeds: *command == Command::Run(Script::RecordSuccess),
                 command: words.unbind(),
             },
         )

@@ -314,6 +314,9 @@ class Ask:
     def frees(self) -> bool:
         """It gives a slot back: worth trying for longer than anybody waits."""
     @property
+    def succeeds(self) -> bool:
+        """It tells of successes. Where nobody waits for it, a failure that is told later has to wait."""
+    @property
     def command(self) -> list[str]: ...
 
 @final

@@ -8,7 +8,7 @@ import threading
 from typing import Any
 
 import pytest
-from support.calls import names_of, ok, questions, refused, told_by
+from support.calls import failed, names_of, ok, questions, refused, told_by
 from support.clock import ManualClock
 from support.servers import Server
 from support.sides import Asyncio, Sync, side_of
@@ -44,12 +44,19 @@ def joined(breaker: Any) -> int:
     import sys
 
     frames = sys._current_frames().values()
-    return sum(_is_joining(frame) for frame in frames)
+    return sum(_is_at(frame, "join") for frame in frames)
 
 
-def _is_joining(frame: Any) -> bool:
+def _is_in(thread: threading.Thread, function: str) -> bool:
+    """Whether a thread waits in a function of ours."""
+    import sys
+
+    return _is_at(sys._current_frames().get(thread.ident or 0), function)
+
+
+def _is_at(frame: Any, function: str) -> bool:
     while frame is not None:
-        if frame.f_code.co_name == "join" and frame.f_code.co_filename.endswith("_blocking.py"):
+        if frame.f_code.co_name == function and frame.f_code.co_filename.endswith("_blocking.py"):
             return True
         frame = frame.f_back
     return False
@@ -186,6 +193,90 @@ def test_a_success_is_never_waited_for_and_those_that_come_meanwhile_are_summed(
 
     side.until(lambda: sum(map(int, counts())) == 4)
     assert len(counts()) <= 4
+
+
+def _tells(args: list[str], script: str) -> bool:
+    """Whether a command tells a success (its last argument is their number), or a failure (the instance)."""
+    return args[0] in {"EVAL", "EVALSHA"} and len(args) > 10 and args[-1].isdigit() is (script == "success")
+
+
+def _row(side: Any, breaker: Any) -> int:
+    row: int = side.do(breaker.get_snapshot).consecutive_failures
+    return row
+
+
+def test_a_failure_comes_after_the_success_that_it_followed_in_its_thread(redis_server: Server) -> None:
+    with side_of("sync", redis_server.port) as side:
+        held, asked = threading.Event(), threading.Event()
+
+        def hold(args: list[str]) -> None:
+            if _tells(args, "success"):
+                asked.set()
+                held.wait()
+
+        store = side.store(side.tapped(hold), clock=ManualClock(), timeout_ms=PATIENT)
+        breaker = side.breaker(name(), store, trip_on="consecutive")
+        failed(side, breaker)
+        side.run(breaker, ok)
+        asked.wait()
+        failing = threading.Thread(target=failed, args=(side, breaker))
+        failing.start()
+        # One that does not wait is done without it.
+        side.until(lambda: _is_in(failing, "let_by") or not failing.is_alive())
+        held.set()
+        failing.join()
+        side.until(lambda: _row(side, breaker) != 0)
+        assert _row(side, breaker) == 1
+
+
+def test_a_failure_comes_after_the_success_that_it_followed_in_its_task(redis_server: Server) -> None:
+    with side_of("asyncio", redis_server.port) as side:
+        held, asked = side.loop.create_future(), asyncio.Event()
+
+        def hold(args: list[str]) -> object:
+            if not _tells(args, "success"):
+                return None
+            asked.set()
+            return held
+
+        client = side.tapped(hold)
+        store = side.store(client, clock=ManualClock(), timeout_ms=PATIENT)
+        breaker = side.breaker(name(), store, trip_on="consecutive")
+        failed(side, breaker)
+        side.run(breaker, ok)
+
+        async def fails_on() -> None:
+            await asked.wait()
+            client.sent.clear()
+            failing = asyncio.ensure_future(breaker.record_failure())
+            for _ in range(50):
+                await asyncio.sleep(0)
+            assert client.sent == []
+            held.set_result(None)
+            await failing
+
+        side.do(fails_on)
+        assert _row(side, breaker) == 1
+
+
+def test_a_listener_of_what_tells_a_success_waits_for_nothing(redis_server: Server) -> None:
+    with side_of("sync", redis_server.port) as side:
+        told: list[str] = []
+
+        def hold(args: list[str]) -> object:
+            # No reply that a command of ours gets.
+            return [0, 7, 0, 0, 0] if _tells(args, "success") else None
+
+        store = side.store(side.tapped(hold), clock=ManualClock(), timeout_ms=PATIENT)
+        breaker = side.breaker(name(), store, trip_on="consecutive")
+
+        def listener(event: object) -> None:
+            told.append(breaker.record_failure())
+
+        store.on("store_error", listener)
+        side.run(breaker, ok)
+        side.until(lambda: told == ["applied"])
+        assert _row(side, breaker) == 1
 
 
 def test_a_call_that_was_refused_for_want_of_a_slot_takes_no_more_than_two_round_trips(side: Any) -> None:

@@ -88,6 +88,8 @@ pub struct SharedCircuit {
     /// For what goes wrong with this circuit alone.
     guards: Guards,
     successes: Successes,
+    /// Slots that may have been granted, and are to be given back as soon as the store takes it.
+    owed: Vec<CallId>,
     /// What this process's failures are called where a quorum must agree.
     ring: Ring,
     mismatch_told: bool,
@@ -129,6 +131,7 @@ impl SharedCircuit {
             known: Known::default(),
             guards: Guards::new(),
             successes: Successes::default(),
+            owed: Vec::new(),
             ring,
             mismatch_told: false,
         })
@@ -185,6 +188,9 @@ impl SharedCircuit {
     /// period, or has to ask the node for its time. Concurrent ones share it.
     pub fn admit(&mut self, node: &mut Node, at: Times) -> Begun {
         if let Some((state, retry_after)) = self.local.objection(at.host) {
+            for way in [Way::Read, Way::Write] {
+                self.look(node, way, at);
+            }
             return answered(Answer::Refused { state, retry_after });
         }
         match self.known.verdict(at.host, &self.options) {
@@ -197,9 +203,11 @@ impl SharedCircuit {
         if !self.may_ask(node, Way::Read, at) {
             return Begun::Answered(self.admit_unasked(at));
         }
+        self.look(node, Way::Write, at);
         if let Some(ticket) = self.flight {
             return Begun::Join(ticket);
         }
+        self.give_back_owed(node, at);
         if at.store.is_none() && node.clock.is_due(at.host) {
             self.begin(Goal::Clock, Request::Plain(Command::Time), node, at);
         }
@@ -249,6 +257,7 @@ impl SharedCircuit {
         if !self.may_ask(node, Way::Write, at) {
             return settled(self.untaken(at.host, permit, outcome));
         }
+        self.give_back_owed(node, at);
         let request = self.outcome_request(permit, outcome);
         self.flight = None;
         Begun::Wait(self.begin(Goal::Settlement { permit, outcome, host: at.host }, request, node, at))

@@ -25,7 +25,7 @@ pub(super) enum Goal {
     /// Successes are told, and nobody waits.
     Successes,
     /// A slot that nobody will use is given back.
-    GiveBack,
+    GiveBack(CallId),
     Control,
     Snapshot,
     /// The node's time is asked again.

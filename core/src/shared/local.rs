@@ -2,7 +2,7 @@
 
 use crate::breaker::{CircuitBreaker, State};
 use crate::config::{Config, TripOn};
-use crate::permit::{Admission, Outcome, Permit, Reason, Settled, Settlement, Transition};
+use crate::permit::{Admission, Decision, Outcome, Permit, Reason, Settled, Settlement, Transition};
 use crate::quorum::Quorum;
 use crate::snapshot::Snapshot;
 use crate::time::{Millis, is_over};
@@ -17,6 +17,8 @@ pub(super) struct Local {
     breaker: CircuitBreaker,
     /// The store's period that it follows.
     followed: Option<u64>,
+    /// Whether an operator holds the store's circuit open, as far as is known.
+    is_forced: bool,
     /// When the store did not take a failure last, in this period.
     untaken_at: Option<u64>,
     /// Whether it refuses whatever the store says, until its own probe succeeds or the store reports a later closed period.
@@ -32,6 +34,7 @@ impl Local {
         Self {
             breaker: CircuitBreaker::new(config),
             followed: None,
+            is_forced: false,
             untaken_at: None,
             stands: false,
             stands_in: options.on_store_failure == OnStoreFailure::Local,
@@ -65,6 +68,10 @@ impl Local {
 
     /// Decides in the store's stead.
     pub(super) fn can_request(&mut self, host: Millis) -> Admission {
+        if self.is_forced {
+            let decision = Decision::Refused { state: State::Open, retry_after: None };
+            return Admission { decision, transition: None };
+        }
         self.breaker.can_request(host)
     }
 
@@ -126,6 +133,7 @@ impl Local {
 
     /// What the store reports: a later period ends what was counted in this one.
     pub(super) fn follow(&mut self, host: Millis, view: View) {
+        self.is_forced = view.seen == Seen::ForcedOpen;
         let is_first = self.followed.is_none();
         // The store has forgotten the period that this breaker only mirrors (FLUSHALL, a failover): it has to count again.
         let is_forgotten = view.seen == Seen::Closed && !self.stands && !self.is_closed();
@@ -136,10 +144,11 @@ impl Local {
         match view.seen {
             Seen::Closed if is_first => return,
             Seen::Closed => drop(self.breaker.reset(host)),
+            // The operator wants no breaker: neither the fleet's nor one of this process alone.
             Seen::Disabled => drop(self.breaker.disable(host)),
-            Seen::ForcedOpen => drop(self.breaker.force_open(host)),
             // Whatever the fleet does, what this process saw for itself holds on.
-            Seen::Open { .. } | Seen::HalfOpen if self.stands => return,
+            Seen::Open { .. } | Seen::HalfOpen | Seen::ForcedOpen if self.stands => return,
+            Seen::ForcedOpen => drop(self.breaker.force_open(host)),
             // So does a probe of its own.
             Seen::HalfOpen if self.breaker.state() == State::HalfOpen => return,
             // A probe each, should the store go away now.

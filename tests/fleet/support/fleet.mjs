@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { startServer } from "../../support/servers.mjs";
 import { startCluster } from "./cluster.mjs";
 import { startDependency } from "./dependency.mjs";
-import { until } from "./until.mjs";
+import { until, withResolvers } from "./until.mjs";
 import { hire } from "./workers.mjs";
 
 const FLEET = ["node", "node", "node", "node", "python", "python", "asyncio", "asyncio"];
@@ -158,13 +158,4 @@ export async function playFleet(fleet) {
     await servers.stop();
     dependency.stop();
   }
-}
-
-/** `Promise.withResolvers` came with Node 22. */
-function withResolvers() {
-  let resolve;
-  const promise = new Promise((done) => {
-    resolve = done;
-  });
-  return { promise, resolve };
 }

@@ -67,7 +67,7 @@ class Heard:
 def changed(change: StateChange) -> None:
     """Tells a change of state at once: this process may be killed before it is asked."""
     names = {"fromState": change.from_state, "toState": change.to_state, "reason": change.reason}
-    say({"change": {"circuit": change.circuit, **names}})
+    say({"change": {"circuit": change.circuit, "source": change.source, **names}})
 
 
 class FailedError(Exception):

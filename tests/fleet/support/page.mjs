@@ -1,6 +1,8 @@
-// docs/failures.md: its tables, a row for each scenario.
+// docs/failures.md and docs/staleness.md: their tables, a row for each scenario.
+import { readFileSync, writeFileSync } from "node:fs";
 
-export const PAGE = new URL("../../../docs/failures.md", import.meta.url);
+export const FAILURES = new URL("../../../docs/failures.md", import.meta.url);
+export const STALENESS = new URL("../../../docs/staleness.md", import.meta.url);
 
 /** A row of the first table: three numbers are those of Node, Python with threads, and asyncio. */
 export function faultRow({ name, injected }, { waits, got, reached, health }) {
@@ -13,21 +15,29 @@ export function fleetRow({ name, injected }, { trips, most, closes, killed }) {
   return row(name, injected, trips, most, closes, killed);
 }
 
-/** The page with these rows in place of those it has. */
-export function withTables(page, rows) {
-  return Object.entries(rows).reduce(
+/** A row of the table of staleness. */
+export function stalenessRow({ name, most, seen }) {
+  const largest = (taken) =>
+    seen.length === 1 ? `${seen[0][taken]} (${seen[0].kind})` : byKind(seen.map((kind) => kind[taken]));
+  return row(name, most.open, largest("open"), most.closed, largest("closed"));
+}
+
+/** Puts these rows on a page, in place of those it has. */
+export function writeTables(page, rows) {
+  const written = Object.entries(rows).reduce(
     (text, [table, lines]) =>
       text.replace(
         marked(table),
         (_, begin, _old, end) => `${begin}${lines.map((line) => `${line}\n`).join("")}${end}`,
       ),
-    page,
+    readFileSync(page, "utf8"),
   );
+  writeFileSync(page, written);
 }
 
-/** What the rows of a table on the page are about: what was injected, by name. */
+/** What the rows of a table on a page are about: what was injected, by name. */
 export function scenariosOf(page, table) {
-  const [, , rows] = marked(table).exec(page);
+  const [, , rows] = marked(table).exec(readFileSync(page, "utf8"));
   return rows
     .trim()
     .split("\n")

@@ -1,6 +1,7 @@
 // A TCP proxy before a Redis server: it counts the commands of one worker, and is where the network goes wrong.
 import { once } from "node:events";
 import { connect, createServer } from "node:net";
+import { withResolvers } from "./until.mjs";
 
 /** Starts one on a free port, before the server on `target`. */
 export async function startProxy(target) {
@@ -10,10 +11,13 @@ export async function startProxy(target) {
   let delayMs = 0;
   let losing = 0;
   let lost = 0;
+  let holding = false;
+  let losingMessages = false;
+  let noticed = withResolvers();
 
   const server = createServer((client) => {
     const upstream = connect(target, "127.0.0.1");
-    const pair = { client, upstream, late: [] };
+    const pair = { client, upstream, late: [], held: [], subscribes: false };
     pairs.add(pair);
     const end = () => {
       pairs.delete(pair);
@@ -27,6 +31,7 @@ export async function startProxy(target) {
       for (const name of names(chunk)) {
         commands[name] = (commands[name] ?? 0) + 1;
         pair.last = name;
+        pair.subscribes ||= name === "SUBSCRIBE";
       }
       upstream.write(chunk);
     });
@@ -36,6 +41,11 @@ export async function startProxy(target) {
         losing -= 1;
         lost += 1;
         end();
+      } else if (pair.subscribes && losingMessages) {
+        // As if it had never been said.
+      } else if (holding) {
+        pair.held.push(chunk);
+        if (!pair.subscribes) noticed.resolve();
       } else if (delayMs > 0) {
         pair.late.push(chunk);
         setTimeout(() => pair.late.length > 0 && client.write(pair.late.shift()), delayMs);
@@ -67,6 +77,22 @@ export async function startProxy(target) {
       losing += 1;
     },
     lost: () => lost,
+    /** From now on replies and messages wait here. */
+    hold() {
+      holding = true;
+      noticed = withResolvers();
+    },
+    /** Until a reply does: the server has done what it was asked for. */
+    held: () => noticed.promise,
+    /** They wait no longer. */
+    release() {
+      holding = false;
+      for (const { client, held } of pairs) for (const chunk of held.splice(0)) client.write(chunk);
+    },
+    /** What is announced does not come any more. */
+    loseMessages() {
+      losingMessages = true;
+    },
     stop() {
       server.close();
       for (const { client } of pairs) client.destroy();

@@ -14,3 +14,12 @@ export async function until(what, isSo) {
     await sleep(10);
   }
 }
+
+/** `Promise.withResolvers` came with Node 22. */
+export function withResolvers() {
+  let resolve;
+  const promise = new Promise((done) => {
+    resolve = done;
+  });
+  return { promise, resolve };
+}

@@ -36,8 +36,8 @@ class Circuit {
       this.store.on(event, (e) => list.push({ circuit: e.circuit, error: e.error?.message }));
     }
     this.breaker = new DistributedCircuitBreaker(circuit, this.store, policy);
-    this.breaker.on("stateChange", ({ fromState, toState, reason }) => {
-      say({ change: { circuit, fromState, toState, reason } });
+    this.breaker.on("stateChange", ({ fromState, toState, reason, source }) => {
+      say({ change: { circuit, fromState, toState, reason, source } });
     });
   }
 
@@ -103,6 +103,7 @@ const OPERATIONS = {
     for (let i = 0; i < n; i++) got.push(await circuits.get(as).call(dependency));
     return { got, ms: performance.now() - begin };
   },
+  ask: ({ as }) => circuits.get(as).breaker.canExecute(),
   loop: ({ as, n, dependency }) => {
     const circuit = circuits.get(as);
     circuit.loops = Array.from({ length: n }, () => circuit.loop(dependency));

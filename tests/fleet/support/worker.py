@@ -109,6 +109,10 @@ def calls(*, as_: str, n: int, dependency: int) -> dict[str, Any]:
     return {"got": got, "ms": (time.monotonic() - begin) * 1000}
 
 
+def ask(*, as_: str) -> bool:
+    return circuits[as_].breaker.can_execute()
+
+
 def loop(*, as_: str, n: int, dependency: int) -> None:
     circuit = circuits[as_]
     circuit.loops = [threading.Thread(target=circuit.loop, args=[dependency], daemon=True) for _ in range(n)]
@@ -147,6 +151,7 @@ def set_clock(*, to: int) -> None:
 OPERATIONS: dict[str, Callable[..., Any]] = {
     "open": open_,
     "calls": calls,
+    "ask": ask,
     "loop": loop,
     "end": end,
     "snapshot": snapshot,

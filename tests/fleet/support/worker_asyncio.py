@@ -109,6 +109,10 @@ async def calls(*, as_: str, n: int, dependency: int) -> dict[str, Any]:
     return {"got": got, "ms": (time.monotonic() - begin) * 1000}
 
 
+async def ask(*, as_: str) -> bool:
+    return await circuits[as_].breaker.can_execute()
+
+
 async def loop(*, as_: str, n: int, dependency: int) -> None:
     circuit = circuits[as_]
     circuit.loops = [asyncio.create_task(circuit.loop(dependency)) for _ in range(n)]
@@ -144,6 +148,7 @@ async def set_clock(*, to: int) -> None:
 OPERATIONS: dict[str, Callable[..., Awaitable[Any]]] = {
     "open": open_,
     "calls": calls,
+    "ask": ask,
     "loop": loop,
     "end": end,
     "snapshot": snapshot,

@@ -1,50 +1,55 @@
-//! One process of the fleet: an engine, and what its host remembers.
+//! One circuit of a process of the fleet: an engine, and what its host remembers.
 
 use std::collections::BTreeMap;
 
-use switchgear_core::shared::{Keys, Node, SharedCircuit, SharedOptions, SharedPermit, Times};
+use switchgear_core::shared::{Keys, SharedCircuit, SharedOptions, SharedPermit, Times};
 use switchgear_core::{Config, Millis, Outcome};
 
 /// How long a host waits for the store.
 pub const TIMEOUT_MS: u64 = 100;
 
-/// One process.
+/// Where a circuit of a process is: the numbers of the process, of the circuit, and of the server that has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seat {
+    /// Those of one process die together.
+    pub process: usize,
+    /// Those of one circuit share it.
+    pub circuit: usize,
+    /// Those of one server are told to go there, and each process has one idea of it.
+    pub server: usize,
+}
+
+/// One circuit of a process.
 #[derive(Clone, Debug)]
 pub struct Instance {
+    /// Where it is.
+    pub seat: Seat,
     /// The engine.
     pub circuit: SharedCircuit,
-    /// The server as this process knows it.
-    pub node: Node,
+    /// The server as this process knows it, by its place among all of them.
+    pub node: usize,
     /// Tells it from those before it.
     pub nonce: u64,
     /// What is waited for, by ticket.
     pub waiting: BTreeMap<u64, Waiting>,
-    /// When each ticket is over, on the host's clock.
-    pub deadlines: BTreeMap<u64, u64>,
+    /// When each ticket is over, on the host's clock, and the server that was asked.
+    pub deadlines: BTreeMap<u64, (u64, usize)>,
     /// The calls at the dependency.
     pub running: Vec<Running>,
     /// The latest period that it can have heard of.
     pub told: u64,
+    /// The latest period that the store has told it of, by its place among all that there were.
+    pub heard: usize,
     /// The latest period that it was announced.
     pub announced: u64,
     /// The ticket under which it last told something that changes the circuit.
     pub last_word: u64,
     /// What it saw for itself, and must be protected from.
     pub shield: Option<Shield>,
+    /// How many of its own failures count, by its permits of this closed period.
+    pub failed: (u64, u64),
     /// How far its clock is from the model's, and its idea of the store's.
     pub clock: Clock,
-    /// For the search.
-    pub digested: Digested,
-}
-
-/// A hash of all the rest, as long as nothing has changed.
-#[derive(Clone, Copy, Default)]
-pub struct Digested(pub Option<(u64, u64)>);
-
-impl std::fmt::Debug for Digested {
-    fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        Ok(())
-    }
 }
 
 /// Whoever waits for a ticket.
@@ -59,8 +64,8 @@ pub enum Waiting {
     },
     /// The outcome of a call.
     Settlement {
-        /// Its permit.
-        permit: SharedPermit,
+        /// Its permit; none of one that was told by hand.
+        permit: Option<SharedPermit>,
         /// How it ended.
         outcome: Outcome,
     },
@@ -97,22 +102,29 @@ pub struct Clock {
 
 impl Instance {
     /// A process that has just started.
-    pub fn new(nonce: u64, config: &Config, options: SharedOptions, clock: Clock) -> Result<Self, String> {
-        let name = format!("host-{nonce}");
-        let circuit = SharedCircuit::new("x", Keys::DEFAULT_PREFIX, nonce, &name, config.clone(), options);
+    pub fn new(
+        (nonce, seat, node): (u64, Seat, usize),
+        config: &Config,
+        options: SharedOptions,
+        clock: Clock,
+    ) -> Result<Self, String> {
+        let (name, circuit) = (format!("host-{nonce}"), format!("circuit-{}", seat.circuit));
+        let circuit = SharedCircuit::new(&circuit, Keys::DEFAULT_PREFIX, nonce, &name, config.clone(), options);
         Ok(Self {
+            seat,
             circuit: circuit.map_err(|error| error.to_string())?,
             nonce,
-            node: Node::new(),
+            node,
             waiting: BTreeMap::new(),
             deadlines: BTreeMap::new(),
             running: Vec::new(),
             told: 0,
+            heard: 0,
             announced: 0,
             last_word: 0,
             shield: None,
+            failed: (0, 0),
             clock,
-            digested: Digested::default(),
         })
     }
 

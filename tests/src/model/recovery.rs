@@ -22,19 +22,21 @@ impl World {
         let is_whole = self.left.faults == self.scenario.left.faults && !lost;
         self.left.faults = 0;
         self.left.hears = 0;
-        self.is_up = true;
+        self.is_up.fill(true);
         if lost {
             for place in (0..self.net.len()).rev() {
                 self.act(Action::Break(place))?;
             }
         }
         self.settle_down()?;
-        if is_whole && self.store.slots() > 0 {
+        if is_whole && self.stores.iter().any(|store| store.slots() > 0) {
             return Err("a slot that nobody uses was not given back".into());
         }
-        if self.store.is_forced() {
-            self.act(Action::Control(0, Control::Reset))?;
-            self.settle_down()?;
+        for place in 0..self.instances.len() {
+            if self.store(place)?.is_forced() {
+                self.act(Action::Control(place, Control::Reset))?;
+                self.settle_down()?;
+            }
         }
         for _ in 0..ROUNDS {
             self.act(Action::Tick(ROUND_MS))?;
@@ -52,7 +54,8 @@ impl World {
                 return Ok(());
             }
         }
-        Err(format!("does not recover, the store being {:?}", self.store.past.last()))
+        let last: Vec<_> = self.stores.iter().map(|store| store.past.last()).collect();
+        Err(format!("does not recover, the store being {last:?}"))
     }
 
     /// Everything arrives, and every call succeeds.

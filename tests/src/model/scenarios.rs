@@ -3,7 +3,7 @@
 use switchgear_core::shared::{Control, SharedOptions};
 use switchgear_core::{Config, Naming, Outcome, Value};
 
-use super::instance::Clock;
+use super::instance::{Clock, Seat};
 use super::world::{Action, Left, World};
 
 /// A search.
@@ -12,13 +12,19 @@ pub struct Scenario {
     /// What it is called.
     pub name: &'static str,
     pub(super) fields: Vec<(&'static str, Value<'static>)>,
-    /// One process each.
+    /// Of each process.
     pub(super) clocks: Vec<Clock>,
+    /// Each circuit of each process.
+    pub(super) seats: Vec<Seat>,
     /// What happens before anything may.
     pub(super) prelude: fn(&mut World) -> Result<(), String>,
     pub(super) outcomes: Vec<Outcome>,
+    /// What is told by hand, of calls that nobody was asked for.
+    pub(super) by_hand: Vec<Outcome>,
     pub(super) controls: Vec<Control>,
     pub(super) crashes: bool,
+    /// Whether another server may take over.
+    pub(super) failovers: bool,
     /// By how much time may go on.
     pub(super) ticks: Vec<u64>,
     pub(super) left: Left,
@@ -32,6 +38,17 @@ impl Scenario {
         let common = [("failureThreshold", 1.into()), ("openDurationMs", OPEN_MS.into())];
         SharedOptions::build(Naming::Camel, &[&common, &self.fields]).map_err(|error| error.to_string())
     }
+}
+
+/// So many processes with a circuit that they share.
+fn seats(count: usize) -> Vec<Seat> {
+    (0..count).map(|process| Seat { process, circuit: 0, server: 0 }).collect()
+}
+
+/// The first process has two circuits, on one server or on two; the second process shares the first of them.
+fn two_circuits(servers: usize) -> Vec<Seat> {
+    let seat = |process, circuit| Seat { process, circuit, server: circuit % servers };
+    vec![seat(0, 0), seat(0, 1), seat(1, 0)]
 }
 
 /// The store's time as the user's own clocks say it, a little apart.
@@ -58,6 +75,13 @@ fn known(world: &mut World) -> Result<(), String> {
         deliver(world)?;
     }
     Ok(())
+}
+
+/// A call is at the dependency, and what the process knew by it is too old.
+fn expired(world: &mut World) -> Result<(), String> {
+    world.act(Action::Call(0))?;
+    deliver(world)?;
+    world.act(Action::Tick(350))
 }
 
 /// The circuit has tripped, and its opening is over.
@@ -110,6 +134,12 @@ fn away(world: &mut World) -> Result<(), String> {
     Ok(())
 }
 
+/// The first process has seen a failure.
+fn failed(world: &mut World) -> Result<(), String> {
+    known(world)?;
+    trip(world)
+}
+
 fn deliver(world: &mut World) -> Result<(), String> {
     while !world.net.is_empty() {
         world.act(Action::RoundTrip(0))?;
@@ -123,10 +153,13 @@ fn scenario(name: &'static str, prelude: fn(&mut World) -> Result<(), String>, l
         name,
         fields: vec![],
         clocks: clocks(2),
+        seats: seats(2),
         prelude,
         outcomes: vec![Outcome::Success, Outcome::Failure],
+        by_hand: vec![],
         controls: vec![],
         crashes: true,
+        failovers: false,
         ticks: vec![100, 2_000],
         left: Left { calls, faults, ticks, hears },
     }
@@ -155,6 +188,12 @@ fn searches([calls, faults, ticks]: [u32; 3], probing_left: [u32; 3]) -> Vec<Sce
             fields: vec![("closedCacheMs", 300.into())],
             ticks: vec![100, 250],
             ..scenario("a cache that ends", known, [2, 0, 2, 0])
+        },
+        Scenario {
+            fields: vec![("closedCacheMs", 300.into())],
+            seats: seats(1),
+            crashes: false,
+            ..scenario("an answer that is overtaken", expired, [2, 1, 0, 0])
         },
         Scenario {
             fields: vec![("closedCacheMs", 300.into())],
@@ -188,6 +227,32 @@ fn searches([calls, faults, ticks]: [u32; 3], probing_left: [u32; 3]) -> Vec<Sce
             fields: vec![("onStoreFailure", "fail-closed".into())],
             ..scenario("closed on failure", away, only)
         },
-        Scenario { clocks: clocks(3), ..scenario("three processes", probing, in_flight) },
+        Scenario { clocks: clocks(3), seats: seats(3), ..scenario("three processes", probing, in_flight) },
+        Scenario { seats: two_circuits(1), ..scenario("two circuits of one server", probing, in_flight) },
+        Scenario { seats: two_circuits(1), ..scenario("a server of two circuits that is away", away, only) },
+        Scenario { seats: two_circuits(2), ..scenario("two servers", probing, in_flight) },
+        Scenario { seats: two_circuits(2), ..scenario("one of two servers is away", away, only) },
+        Scenario { failovers: true, crashes: false, ..scenario("a replica takes over", probing, [1, 1, calls - 1, 0]) },
+        Scenario {
+            failovers: true,
+            clocks: wild_clocks(2),
+            ..scenario("a replica takes over from a server that is away", away, only)
+        },
+        Scenario {
+            fields: vec![("failureThreshold", 2.into()), ("quorum", 2.into())],
+            ..scenario("a quorum", failed, only)
+        },
+        Scenario {
+            fields: vec![("tripOn", "rate".into()), ("minimumCalls", 3.into()), ("failureRate", 0.5.into())],
+            ..scenario("a rate", known, only)
+        },
+        Scenario {
+            outcomes: vec![Outcome::Success, Outcome::Failure, Outcome::Release],
+            ..scenario("calls that are given up", probing, in_flight)
+        },
+        Scenario {
+            by_hand: vec![Outcome::Success, Outcome::Failure, Outcome::Release],
+            ..scenario("outcomes told by hand", probing, in_flight)
+        },
     ]
 }

@@ -1,11 +1,9 @@
 //! The exhaustive search.
 
 use std::collections::HashSet;
-use std::fmt::{self, Write};
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::rc::Rc;
+use std::fmt::{Debug, Write};
 
-use super::instance::Digested;
+use super::part::{Fingerprint, Part, fingerprint};
 use super::world::{Action, World};
 
 /// What a search has seen.
@@ -25,19 +23,18 @@ pub struct Explored {
 /// The promise that was broken, and all that led to it.
 pub fn explore(world: &World) -> Result<Explored, String> {
     let mut search = Search { seen: HashSet::new(), path: Vec::new(), explored: Explored::default() };
-    search.visit(&mut world.clone())?;
+    search.visit(world)?;
     Ok(search.explored)
 }
 
 struct Search {
-    /// Two independent hashes: with a million states two of them are taken for one in one of 10^26 searches.
-    seen: HashSet<(u64, u64)>,
+    seen: HashSet<Fingerprint>,
     path: Vec<Action>,
     explored: Explored,
 }
 
 impl Search {
-    fn visit(&mut self, world: &mut World) -> Result<(), String> {
+    fn visit(&mut self, world: &World) -> Result<(), String> {
         let fingerprint = world.fingerprint();
         if !self.seen.insert(fingerprint) {
             return Ok(());
@@ -50,7 +47,7 @@ impl Search {
             self.explored.steps += 1;
             next.act(action).map_err(|broken| self.story(&broken))?;
             is_end = false;
-            self.visit(&mut next)?;
+            self.visit(&next)?;
             self.path.pop();
         }
         if is_end {
@@ -72,44 +69,12 @@ impl Search {
 
 impl World {
     /// Tells this moment from every other.
-    fn fingerprint(&mut self) -> (u64, u64) {
-        let mut digest = Digest::new();
-        for instance in &mut self.instances {
-            // What the engine is shows in its Debug output, whole.
-            let known = instance.digested.0.unwrap_or_else(|| {
-                let mut digest = Digest::new();
-                let _ = write!(digest, "{instance:?}");
-                digest.finish()
-            });
-            if instance.digested.0.is_none() {
-                Rc::make_mut(instance).digested = Digested(Some(known));
-            }
-            let _ = write!(digest, "{known:?}");
+    fn fingerprint(&self) -> Fingerprint {
+        fn all<T: Clone + Debug>(parts: &[Part<T>]) -> Vec<Fingerprint> {
+            parts.iter().map(Part::fingerprint).collect()
         }
-        let (net, orphans, left) = (&self.net, &self.orphans, self.left);
-        let _ = write!(digest, "{}{}{left:?}{:?}{net:?}{:?}{orphans:?}", self.now, self.is_up, self.store, self.events);
-        digest.finish()
-    }
-}
-
-struct Digest(DefaultHasher, DefaultHasher);
-
-impl Digest {
-    fn new() -> Self {
-        let mut other = DefaultHasher::new();
-        other.write_u8(1);
-        Self(DefaultHasher::new(), other)
-    }
-
-    fn finish(&self) -> (u64, u64) {
-        (self.0.finish(), self.1.finish())
-    }
-}
-
-impl Write for Digest {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        text.hash(&mut self.0);
-        text.hash(&mut self.1);
-        Ok(())
+        let parts = (all(&self.instances), all(&self.nodes), all(&self.stores), all(&self.net));
+        let rest = (&self.now, &self.is_up, &self.left, &self.events, &self.orphans);
+        fingerprint(format_args!("{parts:?}{rest:?}"))
     }
 }

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use switchgear_core::shared::Script;
 use switchgear_core::{
-    CircuitBreaker, Config, Decision, Millis, Mode, Outcome, Permit, Reason, Settlement, State, Transition,
+    CircuitBreaker, Config, Decision, Instances, Millis, Mode, Outcome, Permit, Quorum, Reason, Settlement, State,
+    Transition, TripOn,
 };
 
 use super::instance::TIMEOUT_MS;
@@ -13,16 +14,24 @@ use super::instance::TIMEOUT_MS;
 #[derive(Clone, Debug)]
 pub struct Store {
     machine: CircuitBreaker,
+    quorum: Quorum,
+    /// Whose failures count, where a quorum must agree.
+    failed: Instances,
     /// The length of the last opening.
     open_ms: u64,
     /// The probes that hold a slot: number in the machine, and start.
     slots: BTreeMap<String, (u64, u64)>,
     /// The failures (closed) or successes (half-open) of this period that have been counted.
     counted: BTreeSet<String>,
+    /// The probes whose slot was freed by hand: whoever did it took no call for theirs.
+    pub freed: BTreeSet<String>,
     /// When a command tripped it that had been under way for longer than anybody waits: such an opening may be over at once.
     pub late_trip: u64,
     /// Everything that it was, the present last.
     pub past: Vec<Period>,
+    replicated: bool,
+    /// What a replica has that lags by one write.
+    replica: Option<Box<Self>>,
 }
 
 /// What the circuit was from a moment on, on no one's clock but the model's.
@@ -34,8 +43,6 @@ pub struct Period {
     pub state: State,
     /// Its name.
     pub epoch: u64,
-    /// Whether an operator holds it there.
-    pub forced: bool,
     /// Of an opening, on the store's clock.
     pub reopens_at: Option<u64>,
 }
@@ -62,17 +69,53 @@ pub struct Executed {
 
 impl Store {
     /// A store that has never heard of the circuit.
-    pub fn new(config: &Config, at: u64) -> Self {
-        let machine = CircuitBreaker::new(config.clone());
-        let first = Period { from: at, state: State::Closed, epoch: 0, forced: false, reopens_at: None };
-        Self { machine, open_ms: 0, slots: BTreeMap::new(), counted: BTreeSet::new(), late_trip: 0, past: vec![first] }
+    ///
+    /// `replicated`: whether it has a replica, which lags.
+    pub fn new(config: &Config, quorum: Quorum, replicated: bool, at: u64) -> Self {
+        Self {
+            machine: CircuitBreaker::new(config.clone()),
+            quorum,
+            failed: Instances::new(quorum),
+            open_ms: 0,
+            slots: BTreeMap::new(),
+            counted: BTreeSet::new(),
+            freed: BTreeSet::new(),
+            late_trip: 0,
+            past: vec![Period { from: at, state: State::Closed, epoch: 0, reopens_at: None }],
+            replicated,
+            replica: None,
+        }
+    }
+
+    /// A replica takes over that has not got the last write.
+    pub fn fall_back(&mut self, at: u64) {
+        let Some(replica) = self.replica.take() else { return };
+        let old = std::mem::replace(self, *replica);
+        // What the dependency works on goes on, though nobody knows of it any more.
+        let forgotten = old.slots.into_keys().filter(|id| !self.slots.contains_key(id));
+        self.freed = old.freed.into_iter().chain(forgotten).collect();
+        self.late_trip = old.late_trip;
+        let now = self.past.last().copied();
+        self.past = old.past;
+        self.past.extend(now.map(|period| Period { from: at, ..period }));
+    }
+
+    /// Whether a replica lags.
+    pub fn lags(&self) -> bool {
+        self.replica.is_some()
     }
 
     /// FLUSHALL.
     pub fn forget(&mut self, at: u64) {
         let past = std::mem::take(&mut self.past);
-        *self = Self { past, late_trip: self.late_trip, ..Self::new(self.machine.config(), at) };
-        self.past.push(Period { from: at, state: State::Closed, epoch: 0, forced: false, reopens_at: None });
+        let freed = std::mem::take(&mut self.freed);
+        *self = Self {
+            past,
+            freed,
+            late_trip: self.late_trip,
+            ..Self::new(self.machine.config(), self.quorum, self.replicated, at)
+        };
+        self.past.push(Period { from: at, state: State::Closed, epoch: 0, reopens_at: None });
     }
 
     /// Whether an operator holds it where it is.
@@ -109,7 +152,7 @@ impl Store {
         let word = |place: usize| args.get(place).map_or("", String::as_str);
         let number = |place: usize| word(place).parse::<u64>().unwrap_or_default();
         let now = Millis::new(number(0)).unwrap_or_default();
-        let before = (self.machine.clone(), self.counted.len());
+        let before = Self { replica: None, ..self.clone() };
         let (status, transition, wait, origin) = match script {
             Script::CanRequest => {
                 let (status, transition, wait) = self.can_request(now, word(1));
@@ -134,8 +177,11 @@ impl Store {
             Script::Control => (1, self.control(now, word(1), word(2)), None, 4),
             Script::Admit | Script::GetState => (0, None, None, 9),
         };
-        let counted = self.machine != before.0 || self.counted.len() != before.1;
+        let counted = self.machine != before.machine || self.counted.len() != before.counted.len();
         self.remember(at, now, transition);
+        if self.replicated && (counted || before.slots != self.slots) {
+            self.replica = Some(Box::new(before));
+        }
         let announcement = transition.map(|t| announcement(&t, word(origin + 1)));
         Executed { reply: Reply::Integers(self.reply(now, status, transition, wait)), announcement, counted }
     }
@@ -177,16 +223,31 @@ impl Store {
             "1" => Permit::Probe { epoch, id: self.slots.get(id).map_or(u64::MAX, |(number, _)| *number) },
             _ => Permit::Closed { epoch },
         });
-        let is_named = match self.machine.state() {
-            State::HalfOpen => outcome == Outcome::Success,
-            _ => outcome == Outcome::Failure,
+        let is_half_open = self.machine.state() == State::HalfOpen;
+        // Buckets keep no ids, and where each instance has its places a later failure takes over an earlier one's.
+        let has_ids = self.machine.config().trip_on() != TripOn::Rate && !self.quorum.has_rings(self.machine.config());
+        let is_named = match outcome {
+            Outcome::Success => is_half_open,
+            Outcome::Failure => is_half_open || has_ids,
+            Outcome::Release => false,
         };
         if is_named && self.counted.contains(id) {
             return (1, None);
         }
-        let settled = self.machine.settle(now, permit, outcome);
+        let settled = if outcome == Outcome::Failure {
+            let instance = args.get(8).map_or("", String::as_str);
+            self.machine.record_failure_of(now, permit, instance, &mut self.failed)
+        } else {
+            self.machine.settle(now, permit, outcome)
+        };
         if settled.status == Settlement::Stale {
             return (0, None);
+        }
+        if is_half_open && permit.is_none() && outcome != Outcome::Failure {
+            let newest = self.slots.iter().max_by_key(|(_, (number, start))| (*start, *number));
+            let newest = newest.map(|(id, _)| id.clone());
+            newest.as_ref().map(|id| self.slots.remove(id));
+            self.freed.extend(newest);
         }
         if self.machine.state() == State::HalfOpen {
             self.slots.remove(id);
@@ -234,13 +295,7 @@ impl Store {
             self.late_trip = at;
         }
         let reopens_at = snapshot.opened_at.map(|opened_at| opened_at + self.open_ms);
-        self.past.push(Period {
-            from: at,
-            state: snapshot.state,
-            epoch: snapshot.epoch,
-            forced: snapshot.mode != Mode::Auto,
-            reopens_at,
-        });
+        self.past.push(Period { from: at, state: snapshot.state, epoch: snapshot.epoch, reopens_at });
     }
 
     fn reply(&self, now: Millis, status: i64, transition: Option<Transition>, wait: Option<i64>) -> Vec<i64> {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Collection, Coroutine, Generator
+from collections.abc import Awaitable, Collection, Coroutine, Generator, Iterable
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -39,7 +39,7 @@ class AsyncLine:
         talk: Talk,
         due: float | None = None,
         *,
-        ahead: Collection[asyncio.Task[Any]] = (),
+        ahead: Iterable[asyncio.Task[Any]] = (),
         insists: bool = False,
         patient: bool = False,
     ) -> Answer:
@@ -58,15 +58,21 @@ class AsyncLine:
         return talk.given()
 
     async def _carry_on(
-        self, talk: Talk, due: float, ahead: Collection[asyncio.Task[Any]], *, insists: bool, patient: bool
+        self, talk: Talk, due: float, ahead: Iterable[asyncio.Task[Any]], *, insists: bool, patient: bool
     ) -> None:
         """Has a conversation, until there is an answer."""
-        if ahead:
-            try:
-                await _wait(ahead, due)
-            except BaseException:
+        loop = asyncio.get_running_loop()
+        try:
+            for task in ahead:
+                # Of another event loop nobody can wait for a task.
+                if task.get_loop() is loop and not task.done():
+                    await _wait((task,), due)
+        except BaseException as error:
+            if not (insists and isinstance(error, asyncio.CancelledError)):
                 talk.gone()
                 raise
+            # The event loop ends: what is to be told is told now.
+            insists = patient = False
         while talk.is_open and (ask := talk.take()) is not None:
             await self._exchange(talk, ask, due, insists=insists, patient=patient)
             self.post_rest(talk)
@@ -126,9 +132,16 @@ class AsyncLine:
     def post_rest(self, talk: Talk) -> None:
         """Sends what came of a conversation and nobody waits for."""
         for aside in talk.asides():
-            if self.post(self._see_to(aside)) is None:
-                # There is no event loop any more.
-                aside.gone()
+            self._post_aside(aside)
+
+    def _post_aside(self, aside: Talk) -> None:
+        succeeds = aside.succeeds
+        task = self.post(self._see_to(aside))
+        if task is None:
+            # There is no event loop any more.
+            aside.gone()
+        elif succeeds:
+            aside.goes_ahead(task)
 
     def post(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any] | None:
         """Does something in a task of its own; none where there is no event loop any more.
@@ -161,7 +174,7 @@ class AsyncLine:
             await self._exchange(talk, ask, due, insists=True, patient=ask.frees)
             for aside in talk.asides():
                 if aside is not talk:
-                    self.post(self._see_to(aside))
+                    self._post_aside(aside)
 
     async def _exchange(self, talk: Talk, ask: Ask, due: float, *, insists: bool, patient: bool) -> None:
         """Sends one command, and hands in what comes of it."""

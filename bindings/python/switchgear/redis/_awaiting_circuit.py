@@ -141,8 +141,7 @@ class AwaitingCircuit(Told):
                 return after
             talk = after
         # A slot that a cancelled call of this process is giving back is free for this one.
-        ahead = [task for task in self._settling if task.get_loop() is asyncio.get_running_loop()]
-        answer = await self._line.converse(talk, due, ahead=ahead)
+        answer = await self._line.converse(talk, due, ahead=list(self._settling))
         if talk.answer is None:
             # Somebody who had waited for it has given it up before us.
             return await self._line.converse(engine.admit_unasked(engine.too_late()))
@@ -150,9 +149,10 @@ class AwaitingCircuit(Told):
 
     def _told_to_store(self, talk: Talk, ending: Ending, *, hurries: bool) -> asyncio.Task[Settled] | None:
         """Tells the store of an ending, in a task of its own: a caller who is cancelled takes nothing back."""
+        ahead = self._asking.engine.told_before() if ending.outcome == "failure" else ()
 
         async def tell() -> Settled:
-            answer = await self._line.converse(talk, insists=True, patient=not hurries)
+            answer = await self._line.converse(talk, ahead=ahead, insists=True, patient=not hurries)
             self.tell(ending)
             return "applied" if answer == "applied" else "stale"
 

@@ -11,7 +11,7 @@ import socket
 import threading
 import time
 import weakref
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -35,7 +35,7 @@ class Line:
         self._seconds = timeout_ms / 1000
         self._of_process = _OfProcess()
 
-    def converse(self, talk: Talk, deadline: float | None = None, ahead: Collection[threading.Event] = ()) -> Answer:
+    def converse(self, talk: Talk, deadline: float | None = None, ahead: Iterable[Posted] = ()) -> Answer:
         """Has a conversation, and waits for the answer, at most until the deadline.
 
         Args:
@@ -48,13 +48,13 @@ class Line:
             self._carry_on(talk, self.deadline() if deadline is None else deadline, ahead)
         return talk.given()
 
-    def _carry_on(self, talk: Talk, deadline: float, ahead: Collection[threading.Event]) -> None:
+    def _carry_on(self, talk: Talk, deadline: float, ahead: Iterable[Posted]) -> None:
         """Has a conversation, until there is an answer."""
         try:
-            if ahead:
-                self.ready()
-                for done in ahead:
-                    done.wait(max(0.0, deadline - time.monotonic()))
+            for posted in ahead:
+                if not posted.is_set():
+                    self.ready()
+                    posted.let_by(deadline)
             while talk.is_open and (ask := talk.take()) is not None:
                 self._exchange(talk, ask, deadline)
                 self.post_rest(talk)
@@ -91,9 +91,15 @@ class Line:
     def post_rest(self, talk: Talk) -> None:
         """Sends what came of a conversation and nobody waits for."""
         for aside in talk.asides():
-            self.post(aside)
+            self._post_aside(aside)
 
-    def post(self, talk: Talk, *, insists: bool = False, starts: bool = True) -> threading.Event:
+    def _post_aside(self, aside: Talk) -> None:
+        succeeds = aside.succeeds
+        posted = self.post(aside)
+        if succeeds:
+            aside.goes_ahead(posted)
+
+    def post(self, talk: Talk, *, insists: bool = False, starts: bool = True) -> Posted:
         """Sends what nobody waits for, in another thread: the garbage collector may ask for it, anywhere.
 
         Args:
@@ -104,10 +110,11 @@ class Line:
         Returns:
             What is set when it is done.
         """
-        done = threading.Event()
+        done = Posted()
         began = time.monotonic()
 
         def send() -> None:
+            done.thread = threading.get_ident()
             try:
                 self._see_to(talk, began, insists=insists)
             finally:
@@ -146,7 +153,7 @@ class Line:
                     self._exchange_unwatched(here, talk, ask, until)
                 for aside in talk.asides():
                     if aside is not talk:
-                        self.post(aside)
+                        self._post_aside(aside)
         finally:
             here.watch.end(watched)
 
@@ -269,6 +276,18 @@ class Line:
             # Threads do not come along into a forked process, and a lock may be held for ever there.
             here = self._of_process = _OfProcess()
         return here
+
+
+class Posted(threading.Event):
+    """Set when something that was posted is done."""
+
+    thread: int | None = None
+    """The thread that does it, once it has begun."""
+
+    def let_by(self, deadline: float) -> None:
+        """Waits for it, until the deadline. A listener of its may call the breaker: that waits for nothing."""
+        if self.thread != threading.get_ident():
+            self.wait(max(0.0, deadline - time.monotonic()))
 
 
 def encoded(command: Sequence[str]) -> list[str | bytes | int]:

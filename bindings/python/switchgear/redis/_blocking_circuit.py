@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +12,7 @@ from switchgear._error import Refusal
 from switchgear._native import SharedGrant
 from switchgear._permit import SharedPermit
 from switchgear._types import Snapshot
-from switchgear.redis._blocking import Line
+from switchgear.redis._blocking import Line, Posted
 from switchgear.redis._carry import PATIENCE_SECONDS
 from switchgear.redis._engine import Control
 from switchgear.redis._link import Link
@@ -44,7 +43,7 @@ class BlockingCircuit(SyncCircuit[SharedPermit]):
         self._line = link.line
         self._asking = Asking(self, link, policy, noted)
         # Slots that are on their way back, and until when that may take.
-        self._leaving: dict[threading.Event, float] = {}
+        self._leaving: dict[Posted, float] = {}
 
     def ask(self) -> SharedGrant | Refusal:
         """Asks for one call: the grant, or the refusal, which was told already."""
@@ -65,7 +64,9 @@ class BlockingCircuit(SyncCircuit[SharedPermit]):
 
     def count(self, grant: Any, ending: Ending) -> bool:
         """Counts an ending. Whether it applied; what the store does not take does not."""
-        return self._line.converse(self._asking.settle(grant, ending)) == "applied"
+        talk = self._asking.settle(grant, ending)
+        ahead = self._asking.engine.told_before() if ending.outcome == "failure" else ()
+        return self._line.converse(talk, ahead=ahead) == "applied"
 
     def settle_block(self, grant: Any, ending: Ending) -> None:
         """Counts the end of a call, and tells it. Waits for nothing where it ended because nobody wants it any more.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import secrets
 import threading
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
 
 from switchgear._error import StoreError
 from switchgear._log import tell_operator
@@ -31,7 +31,7 @@ Control = Literal["reset", "trip", "force_open", "disable"]
 class _OfProcess:
     """What one process knows of the circuit: one that was forked gives its calls ids of its own."""
 
-    __slots__ = ("circuit", "free", "lock", "node", "pid")
+    __slots__ = ("ahead", "circuit", "free", "lock", "node", "pid")
 
     def __init__(self, circuit: Circuit) -> None:
         self.circuit = circuit
@@ -40,6 +40,8 @@ class _OfProcess:
         self.free: tuple[SharedGrant, int, int, int] | None = None
         #: Where the circuit was at its last call.
         self.node: Node | None = None
+        #: What tells successes that nobody waits for, the last of them.
+        self.ahead: Any = None
         # Reentrant, for the garbage collector may settle a call anywhere.
         self.lock = threading.RLock()
 
@@ -116,6 +118,24 @@ class Engine:
             talk.answer = "stale"
             return talk
         return Talk.begun(self, engine, node, at, step, counted=counted)
+
+    def goes_ahead(self, posted: object) -> None:
+        """Takes what tells successes that nobody waits for: failures that are told later come after it."""
+        self._of_process.ahead = posted
+
+    def told_before(self) -> Iterator[Any]:
+        """What a failure that is told now has to wait for, one after the other.
+
+        Commands over several connections overtake each other, and a success that comes after the failure which it
+        preceded ends another row than it did.
+        """
+        here = self._of_process
+        if (first := here.ahead) is None:
+            return
+        yield first
+        # What had been summed meanwhile, and is on its way since. What comes later still is none of this failure's.
+        if (then := here.ahead) is not first:
+            yield then
 
     def snapshot(self) -> Talk:
         """Reads the circuit. Raises `InvalidTimeError` if the clock is wrong, or what the clock raises."""

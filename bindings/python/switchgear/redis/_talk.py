@@ -128,6 +128,15 @@ class Talk:
         return StoreError("no answer") if self.answer is None else self.answer
 
     @property
+    def succeeds(self) -> bool:
+        """Whether what is to be sent for it now tells of successes."""
+        return self._next is not None and self._next.succeeds
+
+    def goes_ahead(self, posted: object) -> None:
+        """Takes what becomes of it in another thread or task: failures that are told later come after it."""
+        self._circuit.goes_ahead(posted)
+
+    @property
     def joins(self) -> bool:
         """Whether somebody else asks."""
         return self._ticket is None and self.flight is not None

@@ -38,6 +38,17 @@ impl SharedCircuit {
         true
     }
 
+    /// Lets a guard that is open look whether the store is back, for a call that asks nothing this way itself: while this
+    /// process refuses there may be none that does for as long as that takes, and where all is well none that has to write.
+    pub(super) fn look(&mut self, node: &mut Node, way: Way, at: Times) {
+        self.may_ask(node, way, at);
+    }
+
+    /// Whether callers' commands are sent.
+    pub(super) fn is_asked(&mut self, node: &mut Node, way: Way) -> bool {
+        node.guards.of(way).is_closed() && self.guards.of(way).is_closed()
+    }
+
     /// Tells the guards what became of a command.
     pub(super) fn heard(&mut self, node: &mut Node, host: Millis, talk: &Conversation, heard: Heard) -> Option<Health> {
         if talk.answered {

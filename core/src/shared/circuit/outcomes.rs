@@ -78,9 +78,26 @@ impl SharedCircuit {
         if self.options.quorum.has_rings(&self.config) { self.ring.next_member(&self.instance) } else { id }
     }
 
-    /// Gives back what this id may have been granted, if the store is worth asking.
+    /// Gives back what this id may have been granted; where the store is not worth asking, as soon as it is.
     pub(super) fn give_back(&mut self, node: &mut Node, at: Times, id: CallId) {
         if self.may_ask(node, Way::Write, at) {
+            self.send_back(node, at, id);
+        } else {
+            self.owe(id);
+        }
+    }
+
+    /// This is still to be given back. No more can be owed than was under way when the guard opened.
+    pub(super) fn owe(&mut self, id: CallId) {
+        self.owed.push(id);
+    }
+
+    /// Gives back what could not be, if the store is asked again.
+    pub(super) fn give_back_owed(&mut self, node: &mut Node, at: Times) {
+        if self.owed.is_empty() || !self.is_asked(node, Way::Write) {
+            return;
+        }
+        for id in core::mem::take(&mut self.owed) {
             self.send_back(node, at, id);
         }
     }
@@ -88,7 +105,7 @@ impl SharedCircuit {
     /// Gives back what this id was granted, as the store has just said: whatever the guards think, it answers.
     pub(super) fn send_back(&mut self, node: &mut Node, at: Times, id: CallId) {
         let args = self.outcome_args(id.to_string(), NO_EPOCH.to_string(), "1");
-        self.begin(Goal::GiveBack, Request::Timed(Script::Release, args), node, at);
+        self.begin(Goal::GiveBack(id), Request::Timed(Script::Release, args), node, at);
     }
 }
 

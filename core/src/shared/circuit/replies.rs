@@ -43,6 +43,7 @@ impl SharedCircuit {
             _ => Step::default(),
         };
         self.end_flight(ticket);
+        self.give_back_owed(node, at);
         step.health = health;
         step
     }
@@ -59,6 +60,7 @@ impl SharedCircuit {
             return step;
         };
         step.health = self.heard(node, at.host, &talk, Heard::Answer);
+        self.give_back_owed(node, at);
         if core::mem::replace(&mut talk.answered, true) {
             step.answer = None;
         }
@@ -72,7 +74,7 @@ impl SharedCircuit {
         let unknown_script = error.starts_with("NOSCRIPT") && !talk.by_text;
         let asks_again = if talk.answered || !talk.goal.is_awaited() {
             // Nobody waits, but an outcome still counts and a slot is still to be freed.
-            unknown_script && matches!(talk.goal, Goal::Settlement { .. } | Goal::Successes | Goal::GiveBack)
+            unknown_script && matches!(talk.goal, Goal::Settlement { .. } | Goal::Successes | Goal::GiveBack(_))
         } else {
             unknown_script || error.starts_with("TRYAGAIN")
         };
@@ -221,7 +223,7 @@ impl SharedCircuit {
                 Some(Step { answer: Some(Answer::Controlled), transition, config_mismatch, ..Step::default() })
             }
             Goal::Snapshot => Some(Step::of(Answer::Snapshot(reply::snapshot(reply)?))),
-            Goal::GiveBack => {
+            Goal::GiveBack(_) => {
                 self.learn(reply::view(reply)?, talk.asked, as_of);
                 Some(Step::default())
             }
@@ -287,8 +289,11 @@ impl SharedCircuit {
         let health = self.heard(node, at.host, talk, heard);
         self.end_flight(ticket);
         self.successes.done(ticket);
-        if let (Goal::Admission(id), Command::Run(Script::CanRequest)) = (talk.goal, talk.request.command()) {
-            self.give_back(node, at, id);
+        match (talk.goal, talk.request.command()) {
+            (Goal::Admission(id), Command::Run(Script::CanRequest)) => self.give_back(node, at, id),
+            // Once more with what is sent next: the id in it makes it count once.
+            (Goal::GiveBack(id), _) if heard == Heard::Fault(Fault::Node) => self.owe(id),
+            _ => {}
         }
         let step = if talk.answered { Step::default() } else { self.unavailable(at, talk) };
         Step { health, ..step }
@@ -308,7 +313,7 @@ impl SharedCircuit {
             }
             Goal::Snapshot if self.decides_alone() => Step::of(Answer::Snapshot(self.local.snapshot(at.host))),
             Goal::Snapshot | Goal::Control => Step::of(Answer::Unavailable),
-            Goal::Successes | Goal::GiveBack | Goal::Clock | Goal::Probe { .. } => Step::default(),
+            Goal::Successes | Goal::GiveBack(_) | Goal::Clock | Goal::Probe { .. } => Step::default(),
         }
     }
 }

@@ -126,6 +126,11 @@ impl Desk {
         ask
     }
 
+    /// All that is to be sent now.
+    fn sends_all(&mut self) -> Vec<Ask> {
+        core::iter::from_fn(|| self.circuit.next_ask()).collect()
+    }
+
     fn is_quiet(&mut self) -> bool {
         self.circuit.next_ask().is_none()
     }

@@ -181,7 +181,19 @@ fn a_probe_whose_grant_was_lost_is_given_back() {
     assert!(desk.fails(103, ask.ticket, "Connection is closed.").answer.is_some());
     let back = desk.sends();
     assert_eq!(back.command, Command::Run(Script::Release));
-    assert_eq!(desk.fails(104, back.ticket, "TRYAGAIN"), Step::default(), "its slot times out instead");
+    assert_eq!(desk.fails(104, back.ticket, "TRYAGAIN"), Step::default());
+    assert!(desk.is_quiet(), "not at once");
+    desk.asks(105);
+    let again = desk.sends_all();
+    assert_eq!(
+        again.iter().map(|ask| ask.command).collect::<Vec<_>>(),
+        [Command::Run(Script::Release), Command::Run(Script::Admit)]
+    );
+    assert_eq!(again[0].args[1..], back.args[1..]);
+    assert_eq!(desk.fails(106, again[0].ticket, "NOPERM this user has no permissions"), Step::default());
+    desk.reads(106, again[1].ticket, CLOSED_AT_42);
+    desk.asks(107);
+    assert_eq!(desk.sends().command, Command::Run(Script::Admit), "its slot times out instead");
 }
 
 #[test]

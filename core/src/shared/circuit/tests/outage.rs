@@ -4,6 +4,7 @@ use super::*;
 use crate::shared::Whose;
 
 const LOST: &str = "Connection is closed.";
+const READ_ONLY: &str = "READONLY You can't write against a read only replica.";
 
 /// Three calls that the store does not answer; each is admitted by this process's own breaker.
 fn outage(desk: &mut Desk, from: u64) {
@@ -124,13 +125,164 @@ fn failures_during_an_outage_trip_this_process_and_its_own_probe_closes_it() {
     assert!(desk.notes(104, permits[1], Outcome::Failure).1.transition.is_some());
     assert_eq!(desk.knows(105).answer, refused(State::Open, Some(29_999)));
     // The store is back, and says that all is well: what this process saw holds on.
-    desk.knows(1_102);
+    restored(&mut desk, 1_102);
+    assert_eq!(desk.knows(1_103).answer, refused(State::Open, Some(29_001)));
     assert!(desk.is_quiet(), "nobody is asked for a call that is refused anyway");
-    let refusal = desk.knows(30_103);
-    assert_eq!(refusal.answer, refused(State::Open, Some(1)));
-    desk.knows(30_104);
+    assert_eq!(desk.knows(30_103).answer, refused(State::Open, Some(1)));
+    let ticket = desk.asks(30_104);
+    desk.sends();
+    assert_eq!(granted(&desk.reads(30_105, ticket, CLOSED_AT_42)).kind, PermitKind::LocalProbe);
+}
+
+/// Three outcomes that the store does not take, of calls that it admitted; and then it is not told any more.
+fn read_only(desk: &mut Desk, from: u64) -> SharedPermit {
+    let permit = desk.admitted(from);
+    for now in [from, from + 1, from + 2] {
+        let ask = desk.tells(now, Some(permit), Outcome::Failure);
+        desk.fails(now, ask.ticket, READ_ONLY);
+    }
+    assert!(!desk.node.is_asked());
+    permit
+}
+
+#[test]
+fn a_call_that_is_refused_here_lets_the_guards_look_too() {
+    let mut desk = desk(&[("failure_threshold", 3.into())]);
+    read_only(&mut desk, 100);
+    assert!(matches!(desk.knows(1_101).answer, Some(Answer::Refused { .. })));
+    assert!(desk.is_quiet());
+    desk.knows(1_102);
     let probe = desk.sends();
-    assert_eq!(desk.reads(30_104, probe.ticket, CLOSED_AT_42).health, Some(Health::Restored(Whose::Node)));
+    assert_eq!(probe.command, Command::TryWrite);
+    desk.knows(1_103);
+    assert!(desk.is_quiet());
+    assert_eq!(desk.replies(1_104, probe.ticket, &[0]).health, Some(Health::Restored(Whose::Node)));
+    assert!(matches!(desk.knows(1_105).answer, Some(Answer::Refused { .. })), "what it saw holds on");
+}
+
+#[test]
+fn and_so_does_one_that_has_nothing_to_write() {
+    let mut desk = desk(&[]);
+    read_only(&mut desk, 100);
+    let ticket = desk.asks(1_102);
+    let asks = desk.sends_all();
+    assert_eq!(
+        asks.iter().map(|ask| ask.command).collect::<Vec<_>>(),
+        [Command::TryWrite, Command::Run(Script::Admit)]
+    );
+    assert_eq!(asks[1].ticket, ticket);
+    assert_eq!(desk.replies(1_103, asks[0].ticket, &[0]).health, Some(Health::Restored(Whose::Node)));
+}
+
+#[test]
+fn a_slot_whose_grant_was_lost_is_given_back_as_soon_as_the_store_takes_it() {
+    let mut desk = desk(&[]);
+    let asked = desk.asked_on();
+    let permit = SharedPermit { kind: PermitKind::Closed, epoch: 42, id: id(0) };
+    for now in [103, 104, 105] {
+        let told = desk.tells(now, Some(permit), Outcome::Failure);
+        desk.fails(now, told.ticket, READ_ONLY);
+    }
+    desk.fails(106, asked.ticket, LOST);
+    assert!(desk.is_quiet(), "it takes nothing now");
+    desk.asks(1_105);
+    let [probe, read] = &desk.sends_all()[..] else { panic!("both") };
+    assert_eq!(probe.command, Command::TryWrite);
+    desk.replies(1_106, probe.ticket, &[0]);
+    let back = desk.sends();
+    assert_eq!((back.command, &back.args[1]), (Command::Run(Script::Release), &asked.args[1]));
+    desk.replies(1_107, back.ticket, &long([1, 2, 0, 7, 0]));
+    desk.reads(1_107, read.ticket, CLOSED_AT_42);
+    assert_eq!(desk.circuit.in_flight(), 0);
+}
+
+#[test]
+fn and_as_soon_as_another_circuit_has_found_out_that_it_does() {
+    let mut desk = desk(&[]);
+    let asked = desk.asked_on();
+    let permit = SharedPermit { kind: PermitKind::Closed, epoch: 42, id: id(0) };
+    for now in [103, 104, 105] {
+        let told = desk.tells(now, Some(permit), Outcome::Failure);
+        desk.fails(now, told.ticket, READ_ONLY);
+    }
+    desk.fails(106, asked.ticket, LOST);
+    desk.node.replaced();
+    let told = desk.circuit.settle(&mut desk.node, at(107), Some(permit), Outcome::Failure);
+    assert!(matches!(told, Begun::Wait(_)));
+    let commands: Vec<_> = desk.sends_all().iter().map(|ask| ask.command).collect();
+    assert_eq!(commands, [Command::Run(Script::Release), Command::Run(Script::RecordFailure)]);
+}
+
+/// What this process saw for itself keeps it open until 30 201, whatever the store says.
+fn stands(desk: &mut Desk) {
+    let permit = desk.admitted(100);
+    let ask = desk.tells(101, Some(permit), Outcome::Failure);
+    assert!(desk.is_late(201, ask.ticket).transition.is_some());
+}
+
+#[test]
+fn an_operator_who_holds_the_circuit_open_ends_nothing_that_this_process_saw() {
+    let mut desk = desk(&[("failure_threshold", 1.into())]);
+    stands(&mut desk);
+    let ticket = desk.asks(30_201);
+    desk.sends();
+    assert_eq!(desk.reads(30_202, ticket, FORCED_OPEN).answer, refused(State::Open, None));
+    // The store has forgotten it: that is no later closed period.
+    let ticket = desk.asks(31_202);
+    desk.sends();
+    assert_eq!(granted(&desk.reads(31_203, ticket, [None; 5])).kind, PermitKind::LocalProbe);
+}
+
+#[test]
+fn and_his_reset_does() {
+    let mut desk = desk(&[("failure_threshold", 1.into())]);
+    stands(&mut desk);
+    let ticket = desk.asks(30_201);
+    desk.sends();
+    desk.reads(30_202, ticket, FORCED_OPEN);
+    let ticket = desk.asks(31_202);
+    desk.sends();
+    let closed_later = [None, None, Some("51"), None, None];
+    assert_eq!(granted(&desk.reads(31_203, ticket, closed_later)).kind, PermitKind::Closed);
+    desk.admitted(31_204);
+}
+
+#[test]
+fn what_he_holds_open_is_kept_through_an_outage_by_a_process_that_had_tripped_too() {
+    let mut desk = desk(&[("failure_threshold", 1.into())]);
+    stands(&mut desk);
+    let ticket = desk.asks(30_201);
+    desk.sends();
+    desk.reads(30_202, ticket, FORCED_OPEN);
+    let ticket = desk.asks(31_202);
+    desk.sends();
+    assert_eq!(desk.fails(31_203, ticket, LOST).answer, refused(State::Open, None));
+}
+
+#[test]
+fn one_who_switches_the_circuit_off_ends_it() {
+    let mut desk = desk(&[("failure_threshold", 1.into())]);
+    stands(&mut desk);
+    let ticket = desk.asks(30_201);
+    desk.sends();
+    let disabled = [None, Some("disabled"), Some("50"), None, None];
+    assert_eq!(granted(&desk.reads(30_202, ticket, disabled)).kind, PermitKind::Bypass);
+    let ticket = desk.asks(30_203);
+    desk.sends();
+    assert_eq!(granted(&desk.fails(30_204, ticket, LOST)).kind, PermitKind::Bypass, "also while the store is away");
+}
+
+#[test]
+fn a_process_that_tripped_before_it_heard_of_a_period_takes_a_probe_of_its_own() {
+    let mut desk = desk(&[("failure_threshold", 1.into())]);
+    let ticket = desk.asks(100);
+    desk.sends();
+    let permit = granted(&desk.fails(101, ticket, LOST));
+    assert!(desk.notes(102, permit, Outcome::Failure).1.transition.is_some());
+    // Whether that period is later than what it saw nobody can tell.
+    let ticket = desk.asks(30_102);
+    desk.sends();
+    assert_eq!(granted(&desk.reads(30_103, ticket, CLOSED_AT_42)).kind, PermitKind::LocalProbe);
 }
 
 #[test]
