@@ -52,9 +52,9 @@ def body():
         """
 def body():
     breaker = CircuitBreaker("c")
-    breaker.on("failure", lambda event: slowly())
+    breaker.on("success", lambda event: slowly())
     while True:
-        breaker.acquire().record_failure()
+        breaker.acquire().record_success()
 """,
         """
 def body():
