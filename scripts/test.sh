@@ -60,6 +60,7 @@ node_lane() {
   step "package" node --test --test-reporter=spec tests/pack/pack.test.mjs
   step "examples in the docs" node --test --test-reporter=spec tests/docs/docs.test.mjs
   step "demo" node --test --test-reporter=spec demo/demo.test.mjs
+  step "shop" node --test --test-reporter=spec tests/examples/
   step "fleet and faults" node --test --test-reporter=spec tests/fleet/fleet.test.mjs
   step "typescript docs" npm run --silent docs
 }

@@ -11,7 +11,7 @@ const root = join(import.meta.dirname, "../..");
 const fresh = join(root, `.cache/dist-${process.pid}`);
 const dist = join(root, "dist");
 const require = createRequire(import.meta.url);
-const ENTRIES = ["index", "redis"];
+const ENTRIES = ["index", "redis", "nestjs/index"];
 /** What cargo calls a dynamic library, by platform. */
 const LIBRARY = { darwin: "libswitchgear_node.dylib", win32: "switchgear_node.dll" };
 
@@ -44,8 +44,9 @@ execFileSync(
 
 for (const entry of ENTRIES.filter((entry) => existsSync(join(fresh, `${entry}.js`)))) {
   const names = Object.keys(require(join(fresh, `${entry}.js`)));
-  writeFileSync(join(fresh, `${entry}.mjs`), `export { ${names.sort().join(", ")} } from "./${entry}.js";\n`);
-  writeFileSync(join(fresh, `${entry}.d.mts`), `export * from "./${entry}.js";\n`);
+  const implementation = `./${basename(entry)}.js`;
+  writeFileSync(join(fresh, `${entry}.mjs`), `export { ${names.sort().join(", ")} } from "${implementation}";\n`);
+  writeFileSync(join(fresh, `${entry}.d.mts`), `export * from "${implementation}";\n`);
 }
 await bundle(fresh);
 if (existsSync(dist)) renameSync(dist, `${fresh}-old`);

@@ -82,7 +82,8 @@ const INTERNAL = [
  * that is also the name of something public, here or in what JavaScript itself has, stays as it is.
  */
 function privateNames() {
-  const sources = readdirSync(facade).map((file) => readFileSync(join(facade, file), "utf8"));
+  const files = readdirSync(facade).filter((file) => file.endsWith(".ts"));
+  const sources = files.map((file) => readFileSync(join(facade, file), "utf8"));
   const declared = (pattern) => sources.flatMap((source) => [...source.matchAll(pattern)].map(([, name]) => name));
   const glue = ["local", "shared"].map((name) => readFileSync(join(here, `dist/${name}.js`), "utf8")).join("\n");
   const taken = new Set([
