@@ -1,0 +1,49 @@
+/** What a web server answers to a call that was refused: 503, `Retry-After` where the wait is known, a problem of RFC 9457. */
+
+import type { Refusal } from "./types";
+
+/** The body of the answer: what a client may know. Which circuit refused, and why, is for the log of the service. */
+export interface Problem {
+  readonly type: "about:blank";
+  /** The phrase of the status, as RFC 9457 wants it of `about:blank`. */
+  readonly title: "Service Unavailable";
+  readonly status: 503;
+  /** When to come back. */
+  readonly detail: string;
+}
+
+/** The whole answer, as any server can send it. */
+export interface ProblemAnswer {
+  readonly status: 503;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** The type of the body. */
+export const PROBLEM_TYPE = "application/problem+json";
+
+/** Whether something that was thrown is a refusal, of whatever copy of this package: they are known by their codes. */
+export function isRefusal(error: unknown): error is Refusal {
+  if (typeof error !== "object" || error === null) return false;
+  try {
+    const { code } = error as { code?: unknown };
+    return (code === "circuit_open" || code === "store_unavailable") && error instanceof Error;
+  } catch {
+    // It does not let itself be looked at.
+    return false;
+  }
+}
+
+/** The body of the answer to a refusal, given its headers. */
+export function problemOf({ headers }: Pick<Refusal, "headers">): Problem {
+  const seconds = headers["Retry-After"];
+  const when = seconds === undefined ? "later" : `in ${seconds} s`;
+  const detail = `The service cannot answer this request now. Try again ${when}.`;
+  return { type: "about:blank", title: "Service Unavailable", status: 503, detail };
+}
+
+/** The answer to a refusal. */
+export function answerTo(refusal: Pick<Refusal, "headers">): ProblemAnswer {
+  const headers = { ...refusal.headers, "Content-Type": PROBLEM_TYPE };
+  return { status: 503, headers, body: JSON.stringify(problemOf(refusal)) };
+}
