@@ -3,7 +3,7 @@ import { type CheckedCall, checkedCall, checkedFn, checkedSyncCall, NO_OPTIONS }
 import { countsAsFailure, type Ending, type Outcome, returned, thrown } from "./classify";
 import { checkClock, monotonicNow } from "./clock";
 import { BREAKER_POLICY, checkedName, fieldValue, type HostPolicy, optionsOf, readPolicy } from "./config";
-import { type CircuitOpenError, refusal } from "./error";
+import { CircuitOpenError, type RefusalClass, refusal } from "./error";
 import { callEvent, Emitter, EVENT_NAMES } from "./events";
 import { failureText, thrownText } from "./failure-text";
 import { recoverSync, refused } from "./fallback";
@@ -35,6 +35,7 @@ import { warn } from "./warn";
 /**
  * A policy that was read already, and whom its breakers report to: how a group makes its members. Its clock is tried here,
  * so once for all of them.
+ * @internal
  */
 export class PreparedPolicy {
   constructor(
@@ -42,6 +43,7 @@ export class PreparedPolicy {
     readonly host: HostPolicy,
     readonly outer?: Emitter,
     readonly closedChanged?: (breaker: CircuitBreaker, closed: boolean) => void,
+    readonly refusalClass: RefusalClass = CircuitOpenError,
   ) {
     checkClock(host.clock);
   }
@@ -75,6 +77,7 @@ export class CircuitBreaker implements Breaker {
   private readonly rules: CallRules;
   private readonly events: Emitter;
   private readonly closedChanged: PreparedPolicy["closedChanged"];
+  private readonly refusalClass: RefusalClass;
   /** No option wants to know more about a success than that it was one. */
   private readonly plain: boolean;
   private lastFailure: string | null = null;
@@ -98,6 +101,7 @@ export class CircuitBreaker implements Breaker {
       (policy as unknown) instanceof PreparedPolicy ? (policy as unknown as PreparedPolicy) : prepared(policy);
     this.host = given.host;
     this.closedChanged = given.closedChanged;
+    this.refusalClass = given.refusalClass;
     this.events = new Emitter<Events>(EVENT_NAMES, given.outer);
     this.plain = isPlainHost(this.host);
     const now = this.host.clock ?? monotonicNow;
@@ -411,7 +415,8 @@ export class CircuitBreaker implements Breaker {
 
   private tellRefused({ state, retryAfterMs }: Denial): CircuitOpenError {
     const { lastFailure } = this;
-    const error = refusal({ circuit: this.name, state, retryAfterMs, lastFailure }, this.host.refusalStack);
+    const fields = { circuit: this.name, state, retryAfterMs, lastFailure };
+    const error = refusal(fields, this.host.refusalStack, this.refusalClass);
     if (this.events.hears("refused")) this.events.emit("refused", callEvent(this.name, this.now(), null, error));
     return error;
   }

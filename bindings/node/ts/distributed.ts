@@ -3,7 +3,7 @@ import { type CheckedCall, checkedCall, checkedFn, NO_OPTIONS } from "./call-opt
 import { countsAsFailure, type Ending, type Outcome, returned, thrown } from "./classify";
 import { checkClock } from "./clock";
 import { checkedName, describe, fieldValue, type HostPolicy, optionsOf, type PolicyKind, readPolicy } from "./config";
-import { ConfigError, refusal, StoreError, StoreUnavailableError } from "./error";
+import { CircuitOpenError, ConfigError, type RefusalClass, refusal, StoreError, StoreUnavailableError } from "./error";
 import { callEvent, Emitter, EVENT_NAMES } from "./events";
 import { failureText } from "./failure-text";
 import { refused } from "./fallback";
@@ -78,6 +78,7 @@ export class PreparedSharedPolicy {
     readonly host: HostPolicy,
     readonly outer?: Emitter,
     readonly closedChanged?: (breaker: DistributedCircuitBreaker, closed: boolean) => void,
+    readonly refusalClass: RefusalClass = CircuitOpenError,
   ) {
     checkClock(host.clock);
   }
@@ -129,6 +130,7 @@ export class DistributedCircuitBreaker implements Breaker {
   private readonly rules: CallRules;
   private readonly events: Emitter;
   private readonly closedChanged: PreparedSharedPolicy["closedChanged"];
+  private readonly refusalClass: RefusalClass;
   /** No option wants to know more about a success than that it was one. */
   private readonly plain: boolean;
   private lastFailure: string | null = null;
@@ -175,6 +177,7 @@ export class DistributedCircuitBreaker implements Breaker {
     this.host = given.host;
     this.plain = isPlainHost(this.host);
     this.closedChanged = given.closedChanged;
+    this.refusalClass = given.refusalClass;
     this.events = new Emitter<Events>(EVENT_NAMES, given.outer);
     this.rules = {
       circuit: this.name,
@@ -479,7 +482,8 @@ export class DistributedCircuitBreaker implements Breaker {
     if (admission instanceof StoreError) return new StoreUnavailableError(this.name, admission);
     const { state, retryAfterMs } = admission;
     const { lastFailure } = this;
-    return refusal({ circuit: this.name, state, retryAfterMs, lastFailure }, this.host.refusalStack);
+    const fields = { circuit: this.name, state, retryAfterMs, lastFailure };
+    return refusal(fields, this.host.refusalStack, this.refusalClass);
   }
 
   private async control(operation: ControlOperation, forMs?: FieldValue): Promise<void> {

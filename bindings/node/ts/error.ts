@@ -102,6 +102,9 @@ export interface RefusalFields {
  * trace unless the policy says `refusalStack: true`. HTTP frameworks answer it with 503 and `Retry-After`.
  *
  * `structuredClone` keeps its message; to bring it whole to another thread send `toJSON()` and build it anew from that.
+ *
+ * `instanceof` knows it by its `code`, so also where two copies of this package are loaded, and where a framework has an
+ * exception of its own for it.
  */
 export class CircuitOpenError extends Error implements RefusalFields {
   /** The name of the class. */
@@ -133,7 +136,7 @@ export class CircuitOpenError extends Error implements RefusalFields {
 
   /** `Retry-After` in whole seconds, rounded up; empty where the wait is unknown. */
   get headers(): Record<string, string> {
-    return this.retryAfterMs === null ? {} : { "Retry-After": String(Math.ceil(this.retryAfterMs / 1000)) };
+    return retryAfterHeader(this.retryAfterMs);
   }
 
   /** What it says, as plain data. */
@@ -142,6 +145,7 @@ export class CircuitOpenError extends Error implements RefusalFields {
     return { name, code, message, circuit, state, retryAfterMs, lastFailure };
   }
 }
+branded(CircuitOpenError, "circuit_open");
 constants(CircuitOpenError, {
   name: "CircuitOpenError",
   status: 503,
@@ -152,7 +156,7 @@ constants(CircuitOpenError, {
 
 /**
  * The store of a shared circuit did not answer. Under `fail-closed` it is also a refusal, and carries what
- * {@link CircuitOpenError} carries for web frameworks and retry loops; `code` tells the two apart.
+ * {@link CircuitOpenError} carries for web frameworks and retry loops; `code` tells the two apart, and `instanceof` knows it by that.
  */
 export class StoreUnavailableError extends Error {
   /** The name of the class. */
@@ -193,6 +197,7 @@ export class StoreUnavailableError extends Error {
     return { name, code, message, circuit, retryAfterMs };
   }
 }
+branded(StoreUnavailableError, "store_unavailable");
 constants(StoreUnavailableError, {
   name: "StoreUnavailableError",
   status: 503,
@@ -218,11 +223,17 @@ export class StoreError extends Error {
 constants(StoreError, { name: "StoreError" });
 
 /**
+ * What a breaker throws for a refusal: {@link CircuitOpenError}, or the exception that a framework has for it.
+ * @internal
+ */
+export type RefusalClass = new (fields: RefusalFields) => CircuitOpenError;
+
+/**
  * A refusal the cheap way: without a stack trace unless asked for.
  * @internal
  */
-export function refusal(fields: RefusalFields, withStack: boolean): CircuitOpenError {
-  if (withStack) return new CircuitOpenError(fields);
+export function refusal(fields: RefusalFields, withStack: boolean, Refusal: RefusalClass): CircuitOpenError {
+  if (withStack) return new Refusal(fields);
   const limit = Error.stackTraceLimit;
   try {
     Error.stackTraceLimit = 0;
@@ -230,7 +241,7 @@ export function refusal(fields: RefusalFields, withStack: boolean): CircuitOpenE
     // A frozen Error (hardened realms): the refusal is only dearer then.
   }
   try {
-    return new CircuitOpenError(fields);
+    return new Refusal(fields);
   } finally {
     if (Error.stackTraceLimit !== limit) Error.stackTraceLimit = limit;
   }
@@ -257,7 +268,19 @@ export function fromNative(error: unknown): unknown {
   }
 }
 
-function refusalMessage(
+/**
+ * The header of an answer that says when to come back; none where nobody knows.
+ * @internal
+ */
+export function retryAfterHeader(retryAfterMs: number | null): Record<string, string> {
+  return retryAfterMs === null ? {} : { "Retry-After": String(Math.ceil(retryAfterMs / 1000)) };
+}
+
+/**
+ * What a refusal says to the log of a service.
+ * @internal
+ */
+export function refusalMessage(
   circuit: string,
   state: string,
   retryAfterMs: number | null,
@@ -275,6 +298,23 @@ function seconds(ms: number): string {
   const tenths = Math.ceil(ms / 100);
   const whole = Math.floor(tenths / 10);
   return `${whole}.${tenths - whole * 10}`;
+}
+
+/** Lets `instanceof` of a class, though not of those that inherit from it, take any error with its code. */
+function branded(of: { prototype: object }, code: string): void {
+  const isOne = (like: unknown): boolean => {
+    try {
+      return like instanceof Error && (like as { code?: unknown }).code === code;
+    } catch {
+      // It does not let itself be looked at.
+      return false;
+    }
+  };
+  Object.defineProperty(of, Symbol.hasInstance, {
+    value(this: unknown, like: unknown): boolean {
+      return Function.prototype[Symbol.hasInstance].call(this, like) || (this === of && isOne(like));
+    },
+  });
 }
 
 /** Puts what is the same in each error of a class on its prototype: a refusal is made often, and small. */
