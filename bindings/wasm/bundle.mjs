@@ -16,7 +16,7 @@ const INSTEAD = { index: "load-local.ts", redis: "load-shared.ts", axios: "load-
 
 /**
  * Writes into a folder `dist` that holds the facade already:
- * - `wasm/index.mjs`, `wasm/redis.mjs`, `wasm/axios.mjs` and what they share, for pages, workers and bundlers;
+ * - `wasm/index.mjs`, `wasm/redis.mjs`, `wasm/axios.mjs`, `wasm/hono.mjs` and what they share, for pages, workers and bundlers;
  * - `wasm/native.js`, for Node where the native file is missing;
  * - `wasm/index.js`, and `wasm/node.mjs` that re-exports it, for Node where WebAssembly was asked for.
  */
@@ -40,7 +40,7 @@ export async function bundle(dist) {
     ...common,
     // Not for Node, where the facade beside it is asked by the names that it has in its sources.
     mangleProps: privateNames(),
-    entryPoints: { ...entries, axios: join(facade, "axios.ts") },
+    entryPoints: { ...entries, axios: join(facade, "axios.ts"), hono: join(facade, "hono.ts") },
     external: ["axios"],
     format: "esm",
     platform: "browser",
@@ -59,7 +59,7 @@ export async function bundle(dist) {
   writeFileSync(join(folder, "node.mjs"), `export { ${names.sort().join(", ")} } from "./index.js";\n`);
   writeFileSync(join(folder, "index.d.mts"), 'export * from "../index.js";\n');
   writeFileSync(join(folder, "index.d.ts"), 'export * from "../index";\n');
-  for (const entry of ["redis", "axios"]) {
+  for (const entry of ["redis", "axios", "hono"]) {
     writeFileSync(join(folder, `${entry}.d.mts`), `export * from "../${entry}.js";\n`);
   }
 }
