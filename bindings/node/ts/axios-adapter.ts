@@ -35,9 +35,13 @@ export interface MakeAdapter {
   (options: GroupOptions<DistributedCircuitBreakerGroup> & AdapterOptions): CircuitAdapter<DistributedCircuitBreaker>;
 }
 
-/** What makes adapters for one instance of axios. */
+/**
+ * What makes adapters for one instance of axios.
+ * @throws Error where axios is too old, once an adapter is made
+ */
 export function adapterFor(axios: { getAdapter: unknown; defaults: { adapter?: unknown } }): MakeAdapter {
   return ((options: (OriginOptions | GroupOptions) & AdapterOptions = {}) => {
+    if (typeof axios.getAdapter !== "function") throw new Error("switchgear/axios needs axios 1.5 or later");
     const circuits = httpCircuits(options, ["adapter"]);
     const chosen = circuits.extra.adapter;
     const resolve = axios.getAdapter as (adapters: unknown, config: object) => Adapter;
@@ -74,6 +78,7 @@ interface Config {
   readonly socketPath?: string | null;
   readonly data?: unknown;
   readonly signal?: AbortSignal | null;
+  readonly maxContentLength?: number;
 }
 
 /** What an adapter gives. */
@@ -109,7 +114,7 @@ function threw(error: unknown, call: HttpCall, config: Config, broken: Upload): 
     }
     if (call.answered(response.status, () => headerOf(response))) return;
   }
-  if (broken.upload || isCallers(error)) call.givenUp();
+  if (broken.upload || isCallers(error, config)) call.givenUp();
   else call.broke(error, gaveUp(error, config));
 }
 
@@ -117,7 +122,7 @@ function threw(error: unknown, call: HttpCall, config: Config, broken: Upload): 
 function endsWith(stream: NodeJS.ReadableStream, call: HttpCall, config: Config): void {
   stream.once("end", () => call.succeeded());
   stream.once("error", (error) => {
-    if (typeof (error as { code?: unknown }).code !== "string" || isCallers(error)) call.givenUp();
+    if (typeof (error as { code?: unknown }).code !== "string" || isCallers(error, config)) call.givenUp();
     else call.broke(error, gaveUp(error, config));
   });
   stream.once("close", () => call.givenUp());
@@ -130,10 +135,12 @@ function gaveUp(error: unknown, { signal }: Config): { aborted: boolean; reason:
 }
 
 /** Whether an error says something of the caller: a request that was never sent, or an answer larger than is wanted. */
-function isCallers(error: unknown): boolean {
+function isCallers(error: unknown, { maxContentLength }: Config): boolean {
   const { isAxiosError, request, response } = (error ?? {}) as Record<string, unknown>;
   const code = String(codeOf(error));
   if (response !== undefined || code === "ERR_NETWORK" || code === "ERR_CANCELED") return false;
+  // Of a body that broke off, older versions said the same as of one longer than is wanted.
+  if (code === "ERR_BAD_RESPONSE") return (maxContentLength ?? -1) >= 0;
   if (/^ERR_(?:BAD_|INVALID_|UNESCAPED_|HTTP_INVALID_|NOT_SUPPORT|FORM_DATA_|FR_MAX_BODY_|DEPRECATED)/.test(code))
     return true;
   return isAxiosError === true && request === undefined && !/^E(?!RR_)/.test(code);
