@@ -1,17 +1,17 @@
 // Builds dist/: the native module of this platform, the CommonJS implementation, and beside it the ESM entries, which
 // re-export it, so that `import` and `require` give the very same classes. Cargo skips what has not changed.
 import { execFileSync } from "node:child_process";
-import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { basename, join } from "node:path";
 import { bundle } from "../wasm/bundle.mjs";
+import { writeEntries } from "./entries.mjs";
 
 const root = join(import.meta.dirname, "../..");
 /** Where it is built, and then put in place whole: nobody ever sees half a package. */
 const fresh = join(root, `.cache/dist-${process.pid}`);
 const dist = join(root, "dist");
 const require = createRequire(import.meta.url);
-const ENTRIES = ["index", "redis", "nestjs/index"];
 /** What cargo calls a dynamic library, by platform. */
 const LIBRARY = { darwin: "libswitchgear_node.dylib", win32: "switchgear_node.dll" };
 
@@ -42,12 +42,7 @@ execFileSync(
   },
 );
 
-for (const entry of ENTRIES.filter((entry) => existsSync(join(fresh, `${entry}.js`)))) {
-  const names = Object.keys(require(join(fresh, `${entry}.js`)));
-  const implementation = `./${basename(entry)}.js`;
-  writeFileSync(join(fresh, `${entry}.mjs`), `export { ${names.sort().join(", ")} } from "${implementation}";\n`);
-  writeFileSync(join(fresh, `${entry}.d.mts`), `export * from "${implementation}";\n`);
-}
+writeEntries(fresh);
 await bundle(fresh);
 if (existsSync(dist)) renameSync(dist, `${fresh}-old`);
 renameSync(fresh, dist);

@@ -12,11 +12,11 @@ const require = createRequire(import.meta.url);
 const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 
 /** What stands in a bundle for a file of the facade that only Node has. */
-const INSTEAD = { index: "load-local.ts", redis: "load-shared.ts" };
+const INSTEAD = { index: "load-local.ts", redis: "load-shared.ts", axios: "load-local.ts" };
 
 /**
  * Writes into a folder `dist` that holds the facade already:
- * - `wasm/index.mjs`, `wasm/redis.mjs` and what they share, for pages, workers and bundlers;
+ * - `wasm/index.mjs`, `wasm/redis.mjs`, `wasm/axios.mjs`, `wasm/hono.mjs` and what they share, for pages, workers and bundlers;
  * - `wasm/native.js`, for Node where the native file is missing;
  * - `wasm/index.js`, and `wasm/node.mjs` that re-exports it, for Node where WebAssembly was asked for.
  */
@@ -40,7 +40,8 @@ export async function bundle(dist) {
     ...common,
     // Not for Node, where the facade beside it is asked by the names that it has in its sources.
     mangleProps: privateNames(),
-    entryPoints: entries,
+    entryPoints: { ...entries, axios: join(facade, "axios.ts"), hono: join(facade, "hono.ts") },
+    external: ["axios"],
     format: "esm",
     platform: "browser",
     splitting: true,
@@ -58,7 +59,9 @@ export async function bundle(dist) {
   writeFileSync(join(folder, "node.mjs"), `export { ${names.sort().join(", ")} } from "./index.js";\n`);
   writeFileSync(join(folder, "index.d.mts"), 'export * from "../index.js";\n');
   writeFileSync(join(folder, "index.d.ts"), 'export * from "../index";\n');
-  writeFileSync(join(folder, "redis.d.mts"), 'export * from "../redis.js";\n');
+  for (const entry of ["redis", "axios", "hono"]) {
+    writeFileSync(join(folder, `${entry}.d.mts`), `export * from "../${entry}.js";\n`);
+  }
 }
 
 /** A second look at what pages load and what was minified already: it finds two percent more. */
@@ -88,6 +91,8 @@ function privateNames() {
   const glue = ["local", "shared"].map((name) => readFileSync(join(here, `dist/${name}.js`), "utf8")).join("\n");
   const taken = new Set([
     ...["core", "machine"],
+    // What streams of Node's have.
+    "once",
     // What the glue exports is no property, though it looks like one of the namespace that it is imported as.
     ...[...glue.matchAll(/^export (?:function|class) (\w+)/gm)].map(([, name]) => name),
     ...declared(/^(?: *(?:readonly |declare |static )*| +["'])(\w+)["']?\??[:(<]/gm),

@@ -8,6 +8,7 @@ import { gzipSync } from "node:zlib";
 import * as esbuild from "esbuild";
 import * as vite from "vite";
 import webpack from "webpack";
+import { startOrigin } from "../../bindings/node/test/support/origin.mjs";
 import { openPage, startBrowser, startSite } from "../support/browser.mjs";
 import { installPackage, ROOT } from "../support/consumer.mjs";
 
@@ -34,7 +35,7 @@ const SEEN = ["down", true, "function", "function", "open"];
 let project;
 let browser;
 before(async () => {
-  project = await installPackage({ build: false });
+  project = await installPackage({ tools: ["axios"], build: false });
   await mkdir(join(project.folder, "src"));
   await project.write("src/index.js", APP);
   await project.write("src/worker.js", WORKER);
@@ -117,6 +118,53 @@ test("webpack", async () => {
   assert.deepEqual(stats.toJson({ warnings: true }).warnings, []);
   await onlyForPages("webpack");
   assert.deepEqual(await run("webpack", '<script type="module" src="/main.js"></script>'), SEEN);
+});
+
+test("axios in a page, by XMLHttpRequest and by fetch", async () => {
+  const server = await startOrigin();
+  server.answer = { status: 503, headers: { "retry-after": "60" } };
+  try {
+    await project.write(
+      "src/axios.js",
+      `import axios from "axios";
+       import { CircuitBreaker, CircuitOpenError } from "switchgear";
+       import { circuitBreaker } from "switchgear/axios";
+       import { circuitOpenResponse } from "switchgear/hono";
+       const seen = [];
+       for (const adapter of ["xhr", "fetch"]) {
+         const guard = circuitBreaker({ adapter, openJitter: 0 });
+         const http = axios.create({ adapter: guard });
+         for (let i = 0; i < 2; i++) await http.get("${server.origin}/").catch((error) => seen.push(error));
+         seen.push(guard.for("${server.origin}") instanceof CircuitBreaker);
+       }
+       window.seen = seen.map((each) =>
+         each instanceof CircuitOpenError ? circuitOpenResponse(each).status : (each.response?.status ?? each));`,
+    );
+    await esbuild.build({
+      absWorkingDir: project.folder,
+      entryPoints: ["src/axios.js"],
+      bundle: true,
+      format: "esm",
+      outdir: "axios",
+      logLevel: "error",
+    });
+    await onlyForPages("axios");
+    const site = await startSite({
+      folders: { "": join(project.folder, "axios") },
+      pages: { "/index.html": { text: '<!doctype html><script type="module" src="/axios.js"></script>' } },
+    });
+    try {
+      const page = await openPage(browser, `${site.origin}/index.html`);
+      const seen = await (await page.waitForFunction(() => window.seen)).jsonValue();
+      assert.deepEqual(seen, [503, 503, true, 503, 503, true]);
+      assert.equal(server.requests, 2);
+      await page.close();
+    } finally {
+      await site.close();
+    }
+  } finally {
+    await server.close();
+  }
 });
 
 test("a bundle for Node has WebAssembly in it where it cannot take the native file along", async () => {

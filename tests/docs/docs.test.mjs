@@ -5,7 +5,7 @@ import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, statSync } from "node:fs";
 import { createServer } from "node:http";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { after, before, test } from "node:test";
 import { installPackage, ROOT } from "../support/consumer.mjs";
 import { startServer } from "../support/servers.mjs";
@@ -15,6 +15,10 @@ const tracked = (...patterns) =>
   execFileSync("git", ["ls-files", ...patterns], { cwd: ROOT, encoding: "utf8" })
     .split("\n")
     .filter(Boolean);
+
+/** What examples use beside the package. */
+const CLIENTS = ["ioredis", "redis", "iovalkey", "undici", "axios"];
+const FRAMEWORKS = ["hono", "fastify"];
 
 /** What the readers of doc comments, who look at one class, are assumed to have. */
 const ASSUMED = `
@@ -30,13 +34,22 @@ const orders = process.env.BILLING_URL!;
 const deliver = async (endpoint: string) => endpoint.length;
 `;
 
+/** What else the readers of an entry are assumed to have that is named after a package. */
+const ASSUMED_IN = {
+  "undici.ts": 'import { Agent, request } from "undici"; import { circuitBreaker } from "switchgear/undici";',
+  "axios.ts": 'import axios from "axios"; import { circuitBreaker } from "switchgear/axios";',
+  "hono.ts": `import { Hono } from "hono"; import { circuitOpenHandler, circuitOpenResponse } from "switchgear/hono";
+    const error = new Error("other");`,
+  "fastify.ts": 'import { fastify } from "fastify"; import { circuitOpenHandler } from "switchgear/fastify";',
+};
+
 /** Each text with examples: the documents, and the doc comments of the facade. */
 const texts = [
   ...tracked("*.md").map((document) => ({ document, text: read(document), assumed: "" })),
   ...tracked("bindings/node/ts/*.ts").map((document) => ({
     document,
     text: read(document).replaceAll(/^ *\* ?/gm, ""),
-    assumed: ASSUMED,
+    assumed: ASSUMED + (ASSUMED_IN[basename(document)] ?? ""),
   })),
 ];
 
@@ -76,7 +89,7 @@ let http;
 let typeErrors;
 before(async () => {
   [project, redis] = await Promise.all([
-    installPackage({ tools: ["ioredis", "redis", "iovalkey", "@types"], build: false }),
+    installPackage({ tools: [...CLIENTS, ...FRAMEWORKS, "@types"], build: false }),
     startServer(),
   ]);
   http = createServer((request, response) => response.end(JSON.stringify({ path: request.url }))).listen(

@@ -1,9 +1,9 @@
 // `npm pack` gives a tarball that installs into an empty project and works there, however it is loaded.
 import assert from "node:assert/strict";
-import { readdir, readFile } from "node:fs/promises";
+import { readdir, readFile, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { installPackage } from "../support/consumer.mjs";
+import { installPackage, ROOT } from "../support/consumer.mjs";
 
 let project;
 before(async () => {
@@ -99,6 +99,40 @@ test("it works in worker threads, and in the main thread at the same time", asyn
   assert.equal((await project.node(["worker.mjs"])).stdout.trim(), [USED, USED, USED].join("\n"));
 });
 
+/** What the entries are for that are named after a package: the names that each exports. */
+const NAMED = {
+  undici: ["circuitBreaker"],
+  axios: ["circuitBreaker"],
+  hono: ["circuitOpenHandler", "circuitOpenResponse"],
+  fastify: ["circuitOpenHandler"],
+};
+
+test("the entries that are named after a package work imported and required, and on axios alone need it", async () => {
+  const text = (load) => `
+    const names = {};
+    for (const entry of ${JSON.stringify(Object.keys(NAMED))}) {
+      try {
+        names[entry] = Object.keys(${load}).sort();
+      } catch (error) {
+        names[entry] = /'axios'/.test(error.message) ? "needs it" : error;
+      }
+    }
+    console.log(JSON.stringify(names));`;
+  await project.write("named.mjs", text('await import("switchgear/" + entry)'));
+  await project.write("named.cjs", text('require("switchgear/" + entry)'));
+  const files = ["named.mjs", "named.cjs"];
+  const found = () => Promise.all(files.map(async (file) => JSON.parse((await project.node([file])).stdout)));
+  const without = { ...NAMED, axios: "needs it" };
+  assert.deepEqual(await found(), [without, without]);
+  await lend("axios");
+  assert.deepEqual(await found(), [NAMED, NAMED]);
+});
+
+/** Lends a package of the repository to the project. */
+async function lend(name) {
+  await symlink(join(ROOT, "node_modules", name), join(project.folder, "node_modules", name), "dir");
+}
+
 const TYPED = `
 const breaker: Breaker = new CircuitBreaker('billing', { tripOn: 'consecutive', failureThreshold: 3 });
 const answer: Promise<number> = breaker.execute(async () => 42, { fallback: () => 0 });
@@ -112,10 +146,23 @@ new CircuitBreaker('billing', { failureTreshold: 3 });
 const wrong: Promise<string> = breaker.execute(async () => 42);
 export { wrong };
 export const store = (client: object): DistributedCircuitBreaker => new DistributedCircuitBreaker('billing', new RedisStore(client));
+export const own: CircuitBreaker = intercept({ failureThreshold: 3, origin: 'https://a.example' }).for('https://a.example');
+export const shared = (client: object): DistributedCircuitBreaker => {
+  const group = new DistributedCircuitBreakerGroup('out', new RedisStore(client));
+  return (own.getState() === 'open' ? intercept({ group }) : adapt({ group, adapter: 'http' })).for('https://a.example');
+};
+// @ts-expect-error: a group has the policy
+intercept({ group: new CircuitBreakerGroup(), failureThreshold: 3 });
+// @ts-expect-error: no such option
+adapt({ origin: 'https://a.example' });
+export const answered: number | undefined = circuitOpenResponse(new Error('other'))?.status;
 `;
 const IMPORTS = `
-import { type Breaker, CircuitBreaker, CircuitOpenError } from 'switchgear';
-import { DistributedCircuitBreaker, RedisStore } from 'switchgear/redis';
+import { type Breaker, CircuitBreaker, CircuitBreakerGroup, CircuitOpenError } from 'switchgear';
+import { circuitBreaker as adapt } from 'switchgear/axios';
+import { circuitOpenResponse } from 'switchgear/hono';
+import { DistributedCircuitBreaker, DistributedCircuitBreakerGroup, RedisStore } from 'switchgear/redis';
+import { circuitBreaker as intercept } from 'switchgear/undici';
 `;
 
 for (const [name, file, options] of [
@@ -128,3 +175,37 @@ for (const [name, file, options] of [
     await project.tsc(["--strict", "--exactOptionalPropertyTypes", "--noEmit", "--target", "es2022", ...options, file]);
   });
 }
+
+test("its types are what each package takes that an entry is named after", async () => {
+  for (const name of ["undici", "undici6", "hono", "fastify", "@types"]) await lend(name);
+  const text = `
+    import axios from "axios";
+    import { fastify } from "fastify";
+    import { Hono } from "hono";
+    import { circuitBreaker as adapt } from "switchgear/axios";
+    import { circuitOpenHandler as forFastify } from "switchgear/fastify";
+    import { circuitOpenHandler as forHono } from "switchgear/hono";
+    import { circuitBreaker as intercept } from "switchgear/undici";
+    import { Agent } from "undici";
+    import { Agent as Agent6, Pool as Pool6 } from "undici6";
+    export const agents = [new Agent().compose(intercept()), new Agent6().compose(intercept())];
+    export const pool = new Pool6("https://a.example").compose([intercept({ origin: "https://a.example" })]);
+    export const client = axios.create({ adapter: adapt({ openJitter: 0 }) });
+    new Hono().onError(forHono);
+    new Hono<{ Variables: { user: string } }>().basePath("/a").onError(forHono);
+    fastify().setErrorHandler(forFastify);
+  `;
+  await Promise.all([project.write("named.mts", text), project.write("named.cts", text)]);
+  const options = [
+    "--strict",
+    "--noEmit",
+    "--skipLibCheck",
+    "--target",
+    "es2022",
+    "--types",
+    "node",
+    "--module",
+    "nodenext",
+  ];
+  await project.tsc([...options, "named.mts", "named.cts"]);
+});

@@ -1,26 +1,32 @@
-/** A response whose body is watched to its end. */
+/** Bodies that are watched to their end. */
 
-/** What is told of a body, once: it was read to its end, it broke off, or its reader gave it up. */
-export interface BodyEnding {
-  read(): void;
-  broken(error: unknown): void;
-  cancelled(): void;
-}
+import type { HttpCall } from "./http";
 
 /** So much of a body is taken in ahead of its reader: most bodies end within it, and then nobody need read them. */
 const AHEAD = 65_536;
 
-/** The same response, and whoever asks hears of the end of its body. One without a body has ended. */
-export function watched(response: Response, ending: BodyEnding): Response {
+/** The same response, whose call ends with its body. One without a body has ended. */
+export function watched(response: Response, call: HttpCall, signal: AbortSignal): Response {
   const { body, status, statusText, headers } = response;
   // A status that no script can give a response is left as it is, too.
   if (body === null || status < 200 || status > 599) {
-    ending.read();
+    call.succeeded();
     return response;
   }
-  const reader = body.getReader();
   const fault: Fault = {};
-  const stream = new ReadableStream<Uint8Array>(
+  const stream = watchedStream(body, call, signal, fault);
+  return seenAs(response, new Response(stream as never, { status, statusText, headers }), fault);
+}
+
+/** The same stream: the call ends when it was read to its end, when it breaks off, or when its reader gives it up. */
+export function watchedStream(
+  body: ReadableStream<Uint8Array>,
+  call: HttpCall,
+  signal: AbortSignal | undefined,
+  fault: Fault = {},
+): ReadableStream<Uint8Array> {
+  const reader = body.getReader();
+  return new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
         try {
@@ -29,22 +35,21 @@ export function watched(response: Response, ending: BodyEnding): Response {
             controller.enqueue(value);
             return;
           }
-          ending.read();
+          call.succeeded();
           controller.close();
         } catch (error) {
           fault.error = error;
-          ending.broken(error);
+          call.broke(error, signal);
           controller.error(error);
         }
       },
       cancel(reason) {
-        ending.cancelled();
+        call.givenUp();
         return reader.cancel(reason);
       },
     },
     { highWaterMark: AHEAD, size: (chunk) => chunk?.byteLength ?? 1 },
   );
-  return seenAs(response, new Response(stream as never, { status, statusText, headers }), fault);
 }
 
 /** What broke a body off, once something has. */

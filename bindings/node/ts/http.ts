@@ -1,0 +1,114 @@
+/** What HTTP says of a server: one table, which `guardFetch` and the adapters of HTTP clients all go by. */
+
+import type { CircuitBreaker } from "./breaker";
+import type { DistributedCircuitBreaker } from "./distributed";
+import { CircuitOpenError, StoreUnavailableError } from "./error";
+import { native } from "./native";
+import { retryAfterOf } from "./retry-after";
+import type { SharedPermit } from "./shared-permit";
+import { spread } from "./spread";
+import { isThenable } from "./thenable";
+import type { Awaitable, Permit, Settled } from "./types";
+
+/** What those who ask a server may choose. */
+export interface HttpRules {
+  readonly respectRetryAfter: boolean;
+  readonly retryAfterMaxMs: number;
+  readonly openJitter: number;
+}
+
+/** What a caller gives a request up with: a signal, or a controller of undici's. */
+interface Abort {
+  readonly aborted: boolean;
+  readonly reason: unknown;
+}
+
+/**
+ * One request that was let through. It is settled once, by what comes first:
+ *
+ * | counts | neutral | a success |
+ * | --- | --- | --- |
+ * | 429, 500 to 599 but 501 | what the caller gives up, unless by a deadline | every other answer, at the end of its body |
+ * | it broke, before its head or in its body | what is invalid and was never sent | |
+ *
+ * Settling never throws: what fails is found out by the next request.
+ */
+export class HttpCall {
+  /** When it is settled: undefined where that is done at once. */
+  settled: Promise<unknown> | undefined;
+
+  constructor(
+    private readonly breaker: CircuitBreaker | DistributedCircuitBreaker,
+    private readonly permit: Permit | SharedPermit,
+    private readonly rules: HttpRules,
+  ) {}
+
+  /**
+   * The head of an answer has come. Whether that settled it; if not, the end of its body does.
+   * @param retryAfter - gives the header `Retry-After`
+   */
+  answered(status: number, retryAfter: () => string | null | undefined): boolean {
+    if (!native().statusCounts(status)) return false;
+    const error = Object.assign(new Error(`HTTP ${status}`), { status });
+    this.settle(
+      () => this.permit.recordFailure(error),
+      // What a call of another period brings says nothing about this one.
+      (counted) => (counted === "applied" ? this.takeWord(status, retryAfter) : undefined),
+    );
+    return true;
+  }
+
+  /** Its answer has come whole. */
+  succeeded(): void {
+    this.settle(() => this.permit.recordSuccess());
+  }
+
+  /**
+   * It threw, or its body broke off.
+   * @param by - what its caller gives it up with
+   */
+  broke(error: unknown, by?: Abort | null): void {
+    // A refusal is one of a breaker further down: the server was not asked.
+    if (isGivenUp(error, by) || error instanceof CircuitOpenError || error instanceof StoreUnavailableError)
+      this.givenUp();
+    else this.settle(() => this.permit.recordFailure(error));
+  }
+
+  /** Its caller does not want it any more, or it was no request. */
+  givenUp(): void {
+    this.settle(() => this.permit.release());
+  }
+
+  /** A server that says when to come back is believed, up to a limit. */
+  private takeWord(status: number, retryAfter: () => string | null | undefined): Awaitable<void> {
+    const { respectRetryAfter, retryAfterMaxMs } = this.rules;
+    if (!respectRetryAfter || (status !== 429 && status !== 503)) return;
+    const ms = retryAfterOf(retryAfter() ?? null, Date.now());
+    if (ms === null) return;
+    return this.breaker.trip({ forMs: stretched(this.rules, this.breaker.name, Math.min(ms, retryAfterMaxMs)) });
+  }
+
+  private settle(by: () => Awaitable<Settled>, then?: (counted: Settled) => unknown): void {
+    try {
+      const counted = by();
+      if (isThenable(counted))
+        this.settled ??= Promise.resolve(counted)
+          .then(then)
+          .catch(() => undefined);
+      else then?.(counted);
+    } catch {
+      // A clock that fails.
+    }
+  }
+}
+
+/** How long an opening of an origin's circuit is, of which the rule says so many milliseconds. */
+export function stretched({ openJitter }: HttpRules, origin: string, ms: number): number {
+  return Math.floor(ms * (1 + openJitter * spread(origin)));
+}
+
+/** Whether the caller gave the request up. A signal that is a deadline says of a server what any timeout says. */
+function isGivenUp(error: unknown, by: Abort | null | undefined): boolean {
+  const isDeadline = (reason: unknown) => (reason as { name?: unknown } | null | undefined)?.name === "TimeoutError";
+  return by?.aborted === true && !isDeadline(by.reason) && !isDeadline(error);
+}
