@@ -1,87 +1,55 @@
-// `make bench`: what a guarded call costs, side by side in one run. Exits with 1 if a target is missed.
-// `scripts/bench.sh local`, `scripts/bench.sh redis` or `scripts/bench.sh python` measures one part.
-import { cpus } from "node:os";
-import { measureLocal } from "./local.mjs";
-import { median, ratio } from "./measure.mjs";
-import { measurePython, pythonVersion } from "./python.mjs";
-import { measureRedis } from "./redis.mjs";
+// `make bench`: what a guarded call costs, side by side in one run. Exits with 1 if a promise is not kept.
+//
+//   scripts/bench.sh [--quick | --write] [PART]...
+//
+// Without parts it measures all of them. `--quick` makes a few calls of everything, to see that it runs: nothing is judged.
+// `--write` puts what was measured into docs/benchmarks.md, and after a run of all parts the promises into README.md.
+import { cpus, loadavg } from "node:os";
+import { parseArgs } from "node:util";
+import { writeParts, writePromises } from "./pages.mjs";
+import { pythonVersion } from "./python-process.mjs";
+import { isMet, Report, verdicts } from "./report.mjs";
+import { redisVersion } from "./server.mjs";
 
-const PARTS = { local, redis, python };
+/** In the order of the report. Each is a module that measures and reports, by the size of the run: `full` or `quick`. */
+const PARTS = ["local", "redis", "python", "python-redis", "memory", "cpu", "growth", "processes"];
 
-const wanted = process.argv[2];
-const runtimes = `Node ${process.version}, ${await pythonVersion()}`;
-console.log(`${runtimes}, ${cpus().length} cores (${cpus()[0].model}). Medians over interleaved rounds.`);
-
-/** What the project promises: [what, measured, at most]. */
-const targets = [];
-for (const [part, measured] of Object.entries(PARTS)) {
-  if (wanted === undefined || wanted === part) targets.push(...(await measured()));
+const { values: options, positionals } = parseArgs({
+  options: { quick: { type: "boolean" }, write: { type: "boolean" } },
+  allowPositionals: true,
+});
+const unknown = positionals.filter((part) => !PARTS.includes(part));
+if (unknown.length > 0 || (options.quick && options.write)) {
+  const problem =
+    unknown.length > 0 ? `there is no part \`${unknown[0]}\`` : "what a quick run measures is not to be written";
+  console.error(`${problem}; usage: [--quick | --write] [${PARTS.join(" | ")}]...`);
+  process.exit(2);
 }
 
-console.log("\nTargets");
-const width = Math.max(...targets.map(([what]) => what.length));
-for (const [what, got, most] of targets) {
-  const verdict = got <= most ? "met   " : "MISSED";
-  console.log(`  ${verdict}  ${what.padEnd(width)} ${got.toFixed(2).padStart(6)}   at most ${most.toFixed(2)}`);
-}
-process.exitCode = targets.every(([, got, most]) => got <= most) ? 0 : 1;
+const parts = PARTS.filter((part) => positionals.length === 0 || positionals.includes(part));
+const machine = `${cpus().length} cores (${cpus()[0].model.trim()})`;
+const header = `Node ${process.version}, ${await pythonVersion()}, ${await redisVersion()}, ${machine}.`;
+console.log(`${header} Medians over interleaved rounds.`);
 
-async function local() {
-  const times = await measureLocal();
-  table("In the process", times, "ns", "bare await");
-  return [
-    ["closed (rolling) / bare await", ratio(times, "switchgear, closed (rolling)", "bare await"), 1.6],
-    ["closed (consecutive) / bare await", ratio(times, "switchgear, closed (consecutive)", "bare await"), 1.6],
-    ["closed (rolling) / cockatiel", ratio(times, "switchgear, closed (rolling)", "cockatiel 3, closed"), 1 / 2],
-    [
-      "closed (consecutive) / cockatiel",
-      ratio(times, "switchgear, closed (consecutive)", "cockatiel 3, closed"),
-      1 / 2,
-    ],
-    ["refused / cockatiel refused", ratio(times, "switchgear, refused", "cockatiel 3, refused"), 1 / 3],
-  ];
+const reports = new Map();
+for (const part of parts) {
+  const report = new Report();
+  const { measure } = await import(`./parts/${part}.mjs`);
+  const load = () => loadavg()[0].toFixed(1);
+  const before = load();
+  await measure(report, options.quick ? "quick" : "full");
+  report.say("");
+  report.say(`(load average ${before} before, ${load()} after)`);
+  reports.set(part, report);
 }
 
-async function redis() {
-  const { alone, crowd, free, commandsPerSuccess } = await measureRedis();
-  table("Through Redis, one call at a time", alone, "us", "bare EVALSHA, one key");
-  table("Through Redis, 200 calls in flight", crowd, "us", "bare EVALSHA, one key");
-  table("Through Redis, known to be closed", free, "ns", "local breaker");
-  const success = "switchgear, guarded success";
-  return [
-    ["admission / bare EVALSHA", ratio(alone, "switchgear, admission", "bare EVALSHA, one key"), 1.15],
-    ["guarded success / bare EVALSHA", ratio(alone, success, "bare EVALSHA, one key"), 1.15],
-    ["200 in flight / two scripts", ratio(crowd, success, "two scripts, guarded success"), 1 / 10],
-    ["known to be closed / local breaker", ratio(free, "switchgear, closedCacheMs", "local breaker"), 2],
-    ["commands per guarded success", commandsPerSuccess, 1],
-  ];
+const targets = [...reports.values()].flatMap((report) => report.targets);
+if (targets.length > 0) {
+  console.log(options.quick ? "\nTargets, not judged: a quick run measures nothing" : "\nTargets");
+  for (const line of verdicts(targets)) console.log(`  ${line}`);
 }
-
-async function python() {
-  const { decorated, entered, awaited, refused } = await measurePython();
-  table("In Python, a plain call", decorated, "ns", "bare call");
-  table("In Python, `with`", entered, "ns", "switchgear, with");
-  table("In Python, asyncio", awaited, "ns", "bare await");
-  table("In Python, refused", refused, "ns", "switchgear, refused");
-  return [
-    ...["switchgear, decorator", "switchgear, execute"].map((name) => halfOfTheFastest(decorated, name)),
-    ...["switchgear, async decorator", "switchgear, execute_async"].map((name) => halfOfTheFastest(awaited, name)),
-  ];
+if (options.write) {
+  writeParts(header, reports);
+  if (parts.length === PARTS.length) writePromises(header, targets);
 }
-
-/** The target that `name` takes at most half of what the fastest guarded call of another library in the table takes. */
-function halfOfTheFastest(times, name) {
-  const others = [...times.keys()].filter((other) => !/^(?:switchgear|bare)/.test(other));
-  const [fastest] = others.sort((a, b) => median(times.get(a)) - median(times.get(b)));
-  return [`Python: ${name.replace("switchgear, ", "")} / ${fastest}`, ratio(times, name, fastest), 1 / 2];
-}
-
-/** Prints the median time of one call per task, and its ratio to `base`. */
-function table(title, times, unit, base) {
-  console.log(`\n${title.padEnd(38)} ${`one call, ${unit}`.padStart(14)}   x ${base}`);
-  for (const [name, values] of times) {
-    const time = median(values) / (unit === "us" ? 1000 : 1);
-    const factor = ratio(times, name, base);
-    console.log(`  ${name.padEnd(36)} ${time.toFixed(1).padStart(14)}   ${factor.toFixed(2)}`);
-  }
-}
+process.exitCode = options.quick || targets.every(isMet) ? 0 : 1;

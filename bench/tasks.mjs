@@ -1,12 +1,12 @@
 // What is measured in the process: switchgear beside a bare await, opossum and cockatiel. Each task loads only what it
 // measures, and gives a function that makes one call.
-const HOUR_MS = 3_600_000;
+export const HOUR_MS = 3_600_000;
 
-async function healthy() {
+export async function healthy() {
   return 42;
 }
 
-async function failing() {
+export async function failing() {
   throw new Error("ECONNREFUSED");
 }
 
@@ -91,7 +91,7 @@ async function failFive(call) {
 }
 
 /** A call that must be refused, awaited and caught; anything else ends the benchmark. */
-function refusal(call, isRefusal) {
+export function refusal(call, isRefusal) {
   return async () => {
     try {
       await call();

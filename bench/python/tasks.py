@@ -209,4 +209,4 @@ REFUSED: dict[str, Task] = {
     "interlock-cb 2, refused": refused_interlock,
 }
 
-GROUPS = {"decorated": DECORATED, "entered": ENTERED, "awaited": AWAITED, "refused": REFUSED}
+GROUPS: dict[str, dict[str, Task]] = {"decorated": DECORATED, "entered": ENTERED, "awaited": AWAITED, "refused": REFUSED}

@@ -31,7 +31,8 @@ export const NO_OPTIONS: CheckedCall = {
  * @throws {@link ConfigError}
  */
 export function checkedCall(options: unknown, host: HostPolicy): CheckedCall {
-  if (options === undefined) return { ...NO_OPTIONS, timeoutMs: host.timeoutMs };
+  if (options === undefined)
+    return host.timeoutMs === undefined ? NO_OPTIONS : { ...NO_OPTIONS, timeoutMs: host.timeoutMs };
   const { fallback, fallbackOn, signal, timeoutMs } = optionsOf("options", options, CALL_OPTIONS);
   return {
     ...checkedFallback(fallback, fallbackOn),

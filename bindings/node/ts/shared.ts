@@ -474,6 +474,7 @@ export class SharedCircuit {
 
   /** The host's time now, or the time given where the clock is wrong: its next reading for a caller will say so. */
   private later(fallback: number): number {
+    if (!this.clock.isForeign) return this.clock.host();
     try {
       const now = this.clock.host();
       return this.isMoment(now) ? now : fallback;
@@ -484,6 +485,7 @@ export class SharedCircuit {
 
   /** The same for the store's. */
   private laterAtStore(host: number): number {
+    if (!this.clock.isForeign) return this.clock.store(host);
     try {
       const now = this.clock.store(host);
       return now < 0 || this.isMoment(now) ? now : host;

@@ -1,0 +1,32 @@
+// What was measured goes into the documents, between marks: a part into docs/benchmarks.md, the promises into README.md.
+import { readFileSync, writeFileSync } from "node:fs";
+import { verdicts } from "./report.mjs";
+
+const PAGE = new URL("../docs/benchmarks.md", import.meta.url);
+const README = new URL("../README.md", import.meta.url);
+
+/** Writes the text of each part that was measured, with what it was measured on. */
+export function writeParts(header, reports) {
+  let page = readFileSync(PAGE, "utf8");
+  for (const [part, report] of reports) {
+    const promises = report.targets.length === 0 ? "" : `\n\n${verdicts(report.targets).join("\n")}`;
+    page = withBlock(page, part, `${header}\n${report.text}${promises}`);
+  }
+  writeFileSync(PAGE, page);
+}
+
+export function writePromises(header, targets) {
+  writeFileSync(
+    README,
+    withBlock(readFileSync(README, "utf8"), "promises", `${header}\n\n${verdicts(targets).join("\n")}`),
+  );
+}
+
+/** The text with another block between the marks of this name. */
+function withBlock(page, name, text) {
+  const [begin, end] = [`<!-- bench: ${name} -->\n`, "\n<!-- end -->"];
+  const from = page.indexOf(begin) + begin.length;
+  const to = page.indexOf(end, from);
+  if (from < begin.length || to < 0) throw new Error(`there is no place for "${name}": ${begin}...${end}`);
+  return `${page.slice(0, from)}\`\`\`text\n${text}\n\`\`\`${page.slice(to)}`;
+}

@@ -1,0 +1,33 @@
+// A guarded call through Redis in Python, with redis-py: switchgear beside a bare EVALSHA and the libraries that keep a circuit there.
+import { MANY } from "../in-flight.mjs";
+import { ratio } from "../measure.mjs";
+import { measurePython } from "../python-process.mjs";
+import { withServer } from "../server.mjs";
+
+const SIZES = { full: { rounds: 31, calls: 1000 }, quick: { rounds: 1, calls: 5 } };
+
+const BARE = "bare EVALSHA, one key";
+
+export async function measure(report, size) {
+  await withServer(async (_, url) => {
+    // redis-py takes a connection for each command in flight.
+    const environment = { BENCH_REDIS_URL: `${url}?max_connections=${2 * MANY}`, BENCH_IN_FLIGHT: String(MANY) };
+    const { sync, asyncio, crowd } = await measurePython("redis_tasks", { ...SIZES[size], environment });
+    report.times("In Python through Redis, threads", sync, "us", BARE);
+    report.times("In Python through Redis, asyncio", asyncio, "us", BARE);
+    report.times(`In Python, asyncio, ${MANY} in flight`, crowd, "us", BARE);
+    const success = "switchgear, guarded success";
+    report.atMost("Python: guarded success / bare EVALSHA", ratio(sync, success, BARE), 1.15);
+    report.atMost("Python: guarded success / bare EVALSHA, asyncio", ratio(asyncio, success, BARE), 1.15);
+    report.atMost(
+      "Python: known to be closed / local",
+      ratio(sync, "switchgear, closed_cache_ms", "switchgear, local"),
+      2,
+    );
+    report.atMost(
+      "Python: known to be closed / local, asyncio",
+      ratio(asyncio, "switchgear, closed_cache_ms", "switchgear, local"),
+      2,
+    );
+  });
+}
