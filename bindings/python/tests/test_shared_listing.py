@@ -210,6 +210,36 @@ def test_a_server_that_breaks_off_between_two_pages_gives_nothing(side: Any) -> 
     assert unavailable(side, store.circuits) == ("*", "gone")
 
 
+@pytest.mark.parametrize("times", [1, 100])
+def test_a_connection_that_is_lost_between_two_pages_means_to_begin_again(
+    kind: str, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with start_server() as server, side_of(kind, server.port) as side, redis.Redis(port=server.port) as admin:
+        store = store_of(side, "cb:")
+        side.do(store.control("c").trip)
+        admin.mset({f"other {n}": "" for n in range(3000)})
+        steering: Any = awaiting_steering if isinstance(side, Asyncio) else blocking_steering
+        ask = steering._Servers._ask
+        cursors: list[str] = []
+
+        def breaking(servers: Any, master: Any, command: Any) -> Any:
+            if command[0] == "SCAN":
+                cursors.append(command[1])
+                if command[1] != "0" and cursors.count("0") <= times:
+                    # A cursor is one server's own, and who is there next may be another one.
+                    admin.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+            return ask(servers, master, command)
+
+        monkeypatch.setattr(steering._Servers, "_ask", breaking)
+        if times == 1:
+            assert names_of(side.do(store.circuits)) == ["c"]
+            assert (cursors.count("0"), cursors[0], cursors[2]) == (2, "0", "0")
+        else:
+            circuit, why = unavailable(side, store.circuits)
+            assert circuit == "*"
+            assert why
+
+
 def test_a_circuit_that_cannot_be_read_is_named(side: Any, admin: Any) -> None:
     prefix = f"{uuid4()}:"
     store = store_of(side, prefix)
@@ -329,17 +359,17 @@ def test_a_circuit_that_moves_behind_a_master_that_was_looked_through_is_found_b
         client.get_primaries = lambda: sorted(primaries(), key=lambda node: ports.index(node.port))
         scans: list[Any] = []
         steering: Any = awaiting_steering if isinstance(side, Asyncio) else blocking_steering
-        ask = steering._ask
+        ask = steering._Servers._ask
 
-        def slipping(client: Any, master: Any, command: Any) -> Any:
+        def slipping(servers: Any, master: Any, command: Any) -> Any:
             if command[0] == "SCAN":
                 scans.append(master)
                 if len(scans) == len(ports):
                     # All others are looked through, and this one is about to be.
                     place.move(f"{{{prefix}{circuit}}}", place.nodes[0])
-            return ask(client, master, command)
+            return ask(servers, master, command)
 
-        monkeypatch.setattr(steering, "_ask", slipping)
+        monkeypatch.setattr(steering._Servers, "_ask", slipping)
         assert names_of(side.do(store.circuits)) == [circuit]
         assert len(scans) == 2 * len(ports)
         side.do(client.aclose if isinstance(side, Asyncio) else client.close)

@@ -33,7 +33,7 @@ pub struct Missing {
 }
 
 impl Survey {
-    /// From the reply of each master; none if one of them is no reply of `CLUSTER NODES`.
+    /// From the reply of each master; none if one of them is no reply of `CLUSTER NODES`, or if nobody replied.
     #[must_use]
     pub fn read<'t>(replies: impl IntoIterator<Item = &'t str>) -> Option<Self> {
         let mut own = BTreeMap::new();
@@ -50,7 +50,7 @@ impl Survey {
             }
         }
         let missing = missing(&own, &heard, &addresses);
-        Some(Self { own, missing })
+        (!own.is_empty()).then_some(Self { own, missing })
     }
 
     /// Somebody whom these do not know to be one of them, if there is somebody.
@@ -200,6 +200,7 @@ mod tests {
 
     #[test]
     fn what_is_no_reply_is_none() {
+        assert_eq!(Survey::read([]), None);
         for reply in ["", "\n", "x", "id0 a:1@2", "id0 a:1@2 master - 0 0 1 connected 0-16383", "a b"] {
             assert_eq!(Survey::read([reply]), None, "`{reply}`");
         }
