@@ -17,8 +17,8 @@ from switchgear.redis._hearing import (
     Ears,
     Pauses,
     Turns,
-    own_connection,
 )
+from switchgear.redis._own import own_connection
 
 T = TypeVar("T")
 
@@ -37,14 +37,14 @@ def _connections(client: Client) -> Callable[[], Awaitable[Any]]:
     given = client.given
 
     async def of_server() -> Any:
-        return own_connection(given.connection_pool, None)
+        return own_connection(given.connection_pool, seconds=HANDSHAKE_SECONDS, waits=None)
 
     turns = Turns()
 
     async def of_node() -> Any:
         # Which nodes there are it knows once it is connected.
         await given.initialize()
-        return own_connection(turns.pick(given.get_nodes()), None)
+        return own_connection(turns.pick(given.get_nodes()), seconds=HANDSHAKE_SECONDS, waits=None)
 
     return of_node if client.kind is Kind.CLUSTER else of_server
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from contextlib import suppress
 from typing import Any
 
 from switchgear._config import checked_name
@@ -12,33 +13,40 @@ from switchgear._types import Snapshot, State
 from switchgear._uncopied import Uncopied
 from switchgear.redis._awaiting import AsyncLine
 from switchgear.redis._blocking import encoded
-from switchgear.redis._clients import Client, Kind
+from switchgear.redis._clients import Kind
 from switchgear.redis._engine import Control
 from switchgear.redis._link import Link
 from switchgear.redis._listing import (
     Ask,
     ListedCircuit,
+    LostError,
     Master,
     Masters,
     Question,
     Questions,
     check_listing,
     find_names,
+    is_lost,
+    is_usable,
     masters_of,
     named,
 )
+from switchgear.redis._own import own_connection
 from switchgear.redis._shared import Inquiry, PreparedSharedPolicy, ignore, unavailable
 
 
 async def list_circuits(link: Link[AsyncLine], policy: PreparedSharedPolicy) -> list[ListedCircuit]:
     """The circuits under the store's prefix, sorted by name: all of them, or an error."""
     check_listing(link.client)
+    in_cluster = link.client.kind is Kind.CLUSTER
+    servers = _Servers(link)
     try:
-        in_cluster = link.client.kind is Kind.CLUSTER
-        names = await _found(link, find_names(link.prefix, in_cluster=in_cluster, seconds=link.timeout_ms / 1000))
+        names = await servers.asked(find_names(link.prefix, in_cluster=in_cluster, seconds=link.timeout_ms / 1000))
     except StoreError as error:
         link.report(error)
         raise unavailable("*", error) from error
+    finally:
+        await servers.close()
     return await _read(link, policy, names)
 
 
@@ -65,51 +73,83 @@ async def _read(link: Link[AsyncLine], policy: PreparedSharedPolicy, names: list
 _AT_ONCE = 16
 
 
-async def _found(link: Link[AsyncLine], questions: Questions) -> list[str]:
-    """Carries the questions, until there is an end to them."""
-    try:
-        question = next(questions)
-        while True:
-            try:
-                answer = await _answer(link, question)
-            except StoreError as error:
-                question = questions.throw(error)
-            else:
-                question = questions.send(answer)
-    except StopIteration as end:
-        names: list[str] = end.value
-        return names
+class _Servers:
+    """The servers of a store, while its circuits are listed: each over one connection, which is ours."""
 
+    def __init__(self, link: Link[AsyncLine]) -> None:
+        self._line = link.line
+        self._client = link.client
+        self._seconds = link.timeout_ms / 1000
+        self._connections: dict[str | None, Any] = {}
 
-async def _answer(link: Link[AsyncLine], question: Question) -> Any:
-    client = link.client
-    if isinstance(question, Masters):
-        return await link.line.bounded(_masters(client, again=question.again))
-    if isinstance(question, Ask):
-        with named(question.master):
-            return await link.line.bounded(_ask(client, question.master, question.command))
-    await asyncio.sleep(question.seconds)
-    return None
+    async def asked(self, questions: Questions) -> list[str]:
+        """Carries questions, until there is an end to them."""
+        try:
+            question = next(questions)
+            while True:
+                try:
+                    answer = await self._answer(question)
+                except StoreError as error:
+                    question = questions.throw(error)
+                else:
+                    question = questions.send(answer)
+        except StopIteration as end:
+            names: list[str] = end.value
+            return names
 
+    async def close(self) -> None:
+        """Ends the connections."""
+        for name in list(self._connections):
+            await self._drop(name)
 
-async def _masters(client: Client, *, again: bool) -> list[Master]:
-    given = client.given
-    if client.kind is Kind.COMMANDS:
-        masters = given.masters()
-        return masters_of(await masters if inspect.isawaitable(masters) else masters)
-    if client.kind is Kind.SINGLE:
-        return [Master(None, given)]
-    # Which nodes there are it knows once it is connected.
-    await given.initialize()
-    if again:
-        await given.nodes_manager.initialize()
-    return [Master(node.name, node) for node in given.get_primaries()]
+    async def _answer(self, question: Question) -> Any:
+        if isinstance(question, Masters):
+            return await self._line.bounded(self._masters(again=question.again))
+        if isinstance(question, Ask):
+            with named(question.master):
+                return await self._reply(question.master, question.command)
+        await asyncio.sleep(question.seconds)
+        return None
 
+    async def _masters(self, *, again: bool) -> list[Master]:
+        given = self._client.given
+        if self._client.kind is Kind.COMMANDS:
+            masters = given.masters()
+            return masters_of(await masters if inspect.isawaitable(masters) else masters)
+        if self._client.kind is Kind.SINGLE:
+            return [Master(None, given.connection_pool)]
+        # Which nodes there are it knows once it is connected.
+        await given.initialize()
+        if again:
+            await given.nodes_manager.initialize()
+        return [Master(node.name, node) for node in given.get_primaries()]
 
-async def _ask(client: Client, master: Master, command: tuple[str, ...]) -> object:
-    if client.kind is Kind.COMMANDS:
-        return await master.client.command(list(command), "")
-    return await master.client.execute_command(*encoded(command), NEVER_DECODE=True)
+    async def _reply(self, master: Master, command: tuple[str, ...]) -> object:
+        try:
+            return await self._line.bounded(self._ask(master, command))
+        except StoreError as error:
+            if not is_usable(error):
+                await self._drop(master.name)
+            if is_lost(error):
+                raise LostError(str(error)) from error
+            raise
+
+    async def _ask(self, master: Master, command: tuple[str, ...]) -> object:
+        if self._client.kind is Kind.COMMANDS:
+            return await master.source.command(list(command), "")
+        connection = self._connections.get(master.name)
+        if connection is None:
+            connection = own_connection(master.source, seconds=self._seconds + 1, waits=None)
+            self._connections[master.name] = connection
+            await connection.connect()
+        await connection.send_command(*encoded(command), check_health=False)
+        return await connection.read_response()
+
+    async def _drop(self, name: str | None) -> None:
+        connection = self._connections.pop(name, None)
+        if connection is not None:
+            with suppress(Exception):
+                await connection.disconnect(nowait=True)
 
 
 class CircuitControl(Uncopied):

@@ -18,8 +18,8 @@ from switchgear.redis._hearing import (
     Ears,
     Pauses,
     Turns,
-    own_connection,
 )
+from switchgear.redis._own import own_connection
 
 
 def begin_hearing(client: Client, ears: Ears) -> Hearer | None:
@@ -39,12 +39,13 @@ def _connections(client: Client) -> Callable[[], Any]:
     """What makes a connection, not yet connected."""
     given = client.given
     if client.kind is not Kind.CLUSTER:
-        return lambda: own_connection(given.connection_pool, HANDSHAKE_SECONDS)
+        return lambda: own_connection(given.connection_pool, seconds=HANDSHAKE_SECONDS, waits=HANDSHAKE_SECONDS)
     turns = Turns()
 
     def of_node() -> Any:
         node = turns.pick(given.get_nodes())
-        return own_connection(client_of(given, node).connection_pool, HANDSHAKE_SECONDS)
+        source = client_of(given, node).connection_pool
+        return own_connection(source, seconds=HANDSHAKE_SECONDS, waits=HANDSHAKE_SECONDS)
 
     return of_node
 

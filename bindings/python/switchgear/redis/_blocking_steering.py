@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import Any
 
 from switchgear._config import checked_name
@@ -10,80 +11,119 @@ from switchgear._error import StoreError
 from switchgear._types import Snapshot, State
 from switchgear._uncopied import Uncopied
 from switchgear.redis._blocking import Line, encoded
-from switchgear.redis._clients import Client, Kind, client_of
+from switchgear.redis._clients import Kind, client_of
 from switchgear.redis._engine import Control
 from switchgear.redis._link import Link
 from switchgear.redis._listing import (
     Ask,
     ListedCircuit,
+    LostError,
     Master,
     Masters,
     Question,
     Questions,
     check_listing,
     find_names,
+    is_lost,
+    is_usable,
     masters_of,
     named,
 )
+from switchgear.redis._own import own_connection
 from switchgear.redis._shared import Inquiry, PreparedSharedPolicy, ignore, unavailable
 
 
 def list_circuits(link: Link[Line], policy: PreparedSharedPolicy) -> list[ListedCircuit]:
     """The circuits under the store's prefix, sorted by name: all of them, or an error."""
     check_listing(link.client)
+    in_cluster = link.client.kind is Kind.CLUSTER
+    servers = _Servers(link)
     try:
-        in_cluster = link.client.kind is Kind.CLUSTER
-        names = _found(link, find_names(link.prefix, in_cluster=in_cluster, seconds=link.timeout_ms / 1000))
+        names = servers.asked(find_names(link.prefix, in_cluster=in_cluster, seconds=link.timeout_ms / 1000))
     except StoreError as error:
         link.report(error)
         raise unavailable("*", error) from error
+    finally:
+        servers.close()
     return [ListedCircuit(name, CircuitControl(name, link, policy).get_snapshot()) for name in names]
 
 
-def _found(link: Link[Line], questions: Questions) -> list[str]:
-    """Carries the questions, until there is an end to them."""
-    try:
-        question = next(questions)
-        while True:
-            try:
-                answer = _answer(link, question)
-            except StoreError as error:
-                question = questions.throw(error)
-            else:
-                question = questions.send(answer)
-    except StopIteration as end:
-        names: list[str] = end.value
-        return names
+class _Servers:
+    """The servers of a store, while its circuits are listed: each over one connection, which is ours."""
 
+    def __init__(self, link: Link[Line]) -> None:
+        self._line = link.line
+        self._client = link.client
+        self._seconds = link.timeout_ms / 1000
+        self._connections: dict[str | None, Any] = {}
 
-def _answer(link: Link[Line], question: Question) -> Any:
-    client = link.client
-    if isinstance(question, Masters):
-        again = question.again
-        return link.line.bounded(lambda: _masters(client, again=again))
-    if isinstance(question, Ask):
-        master, command = question.master, question.command
-        with named(master):
-            return link.line.bounded(lambda: _ask(client, master, command))
-    time.sleep(question.seconds)
-    return None
+    def asked(self, questions: Questions) -> list[str]:
+        """Carries questions, until there is an end to them."""
+        try:
+            question = next(questions)
+            while True:
+                try:
+                    answer = self._answer(question)
+                except StoreError as error:
+                    question = questions.throw(error)
+                else:
+                    question = questions.send(answer)
+        except StopIteration as end:
+            names: list[str] = end.value
+            return names
 
+    def close(self) -> None:
+        """Ends the connections."""
+        for name in list(self._connections):
+            self._drop(name)
 
-def _masters(client: Client, *, again: bool) -> list[Master]:
-    given = client.given
-    if client.kind is Kind.COMMANDS:
-        return masters_of(given.masters())
-    if client.kind is Kind.SINGLE:
-        return [Master(None, given)]
-    if again:
-        given.nodes_manager.initialize()
-    return [Master(node.name, client_of(given, node)) for node in given.get_primaries()]
+    def _answer(self, question: Question) -> Any:
+        if isinstance(question, Masters):
+            again = question.again
+            return self._line.bounded(lambda: self._masters(again=again))
+        if isinstance(question, Ask):
+            with named(question.master):
+                return self._reply(question.master, question.command)
+        time.sleep(question.seconds)
+        return None
 
+    def _masters(self, *, again: bool) -> list[Master]:
+        given = self._client.given
+        if self._client.kind is Kind.COMMANDS:
+            return masters_of(given.masters())
+        if self._client.kind is Kind.SINGLE:
+            return [Master(None, given.connection_pool)]
+        if again:
+            given.nodes_manager.initialize()
+        return [Master(node.name, client_of(given, node).connection_pool) for node in given.get_primaries()]
 
-def _ask(client: Client, master: Master, command: tuple[str, ...]) -> object:
-    if client.kind is Kind.COMMANDS:
-        return master.client.command(list(command), "")
-    return master.client.execute_command(*encoded(command), NEVER_DECODE=True)
+    def _reply(self, master: Master, command: tuple[str, ...]) -> object:
+        try:
+            return self._line.bounded(lambda: self._ask(master, command))
+        except StoreError as error:
+            if not is_usable(error):
+                self._drop(master.name)
+            if is_lost(error):
+                raise LostError(str(error)) from error
+            raise
+
+    def _ask(self, master: Master, command: tuple[str, ...]) -> object:
+        if self._client.kind is Kind.COMMANDS:
+            return master.source.command(list(command), "")
+        connection = self._connections.get(master.name)
+        if connection is None:
+            # Who gives up after so long does it first.
+            connection = own_connection(master.source, seconds=self._seconds + 1, waits=self._seconds + 1)
+            self._connections[master.name] = connection
+            connection.connect()
+        connection.send_command(*encoded(command), check_health=False)
+        return connection.read_response()
+
+    def _drop(self, name: str | None) -> None:
+        connection = self._connections.pop(name, None)
+        if connection is not None:
+            with suppress(Exception):
+                connection.disconnect()
 
 
 class CircuitControl(Uncopied):

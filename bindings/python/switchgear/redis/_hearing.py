@@ -9,13 +9,12 @@ from __future__ import annotations
 import os
 import random
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
-from switchgear._error import ConfigError, StoreError
+from switchgear._error import StoreError
 from switchgear._native import Announcement, event_channel
 from switchgear.redis._audience import Audience
-from switchgear.redis._clients import Client, Kind, class_of
 from switchgear.redis._replies import error_text
 
 HANDSHAKE_SECONDS = 5.0
@@ -154,55 +153,6 @@ class Pauses:
 
 _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 5.0
-
-
-def check_hearing(client: Client) -> None:
-    """Checks that a client says enough to make a connection like its own.
-
-    Raises:
-        ConfigError: It does not.
-    """
-    if client.kind is Kind.CLUSTER or (client.kind is Kind.SINGLE and _says_how(client.given)):
-        return
-    shown = class_of(client.given)
-    valid = "a client of redis-py or valkey-py with a connection pool of theirs, for `events=True`"
-    raise ConfigError(f"`client` must be {valid}, got `{shown}`", "client", shown)
-
-
-def _says_how(client: Any) -> bool:
-    pool = getattr(client, "connection_pool", None)
-    return callable(getattr(pool, "connection_class", None)) and isinstance(
-        getattr(pool, "connection_kwargs", None), Mapping
-    )
-
-
-def own_connection(source: Any, socket_timeout: float | None) -> Any:
-    """A connection like those of a pool, or of an asyncio cluster's node, that belongs to neither.
-
-    Args:
-        source: What has the `connection_class` and the `connection_kwargs`.
-        socket_timeout: How long to wait for a reply, in seconds.
-    """
-    kwargs = {name: value for name, value in source.connection_kwargs.items() if not name.startswith(_OF_POOL)}
-    kwargs.update(
-        socket_timeout=socket_timeout,
-        # What comes is bytes, and in one form: the listener is no part of the client's own conversation.
-        decode_responses=False,
-        protocol=2,
-        # Nothing but messages may come over it, and it is tried again by us.
-        health_check_interval=0,
-        retry=None,
-        retry_on_timeout=False,
-        retry_on_error=[],
-    )
-    if "path" not in kwargs:
-        own = kwargs.get("socket_connect_timeout")
-        kwargs["socket_connect_timeout"] = HANDSHAKE_SECONDS if own is None else min(own, HANDSHAKE_SECONDS)
-    return source.connection_class(**kwargs)
-
-
-#: Settings by which newer versions tie a connection to its pool: to follow a server under maintenance.
-_OF_POOL = ("maint_", "maintenance_", "orig_", "oss_cluster_")
 
 
 class Turns:

@@ -16,8 +16,9 @@ from switchgear._error import InvalidNameError, StoreError
 from switchgear._events import Emitter
 from switchgear.redis._audience import Audience
 from switchgear.redis._clients import Client
-from switchgear.redis._hearing import Ears, Hearing, Session, check_hearing
+from switchgear.redis._hearing import Ears, Hearing, Session
 from switchgear.redis._nodes import Nodes
+from switchgear.redis._own import check_source
 
 StoreEventName: TypeAlias = Literal["store_error", "config_mismatch", "degraded", "restored"]
 """What a store says about itself.
@@ -122,7 +123,7 @@ class StoreOptions:
         emitter: Emitter,
         begin_hearing: Callable[[Client, Ears], Session | None],
     ) -> Hearing[Session]:
-        check_hearing(client)
+        check_source(client, "for `events=True`")
         ears = Ears(self.prefix, audience, partial(_report, emitter, self.times))
         return Hearing(lambda: begin_hearing(client, ears))
 

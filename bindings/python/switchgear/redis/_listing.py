@@ -16,6 +16,8 @@ from switchgear._error import ConfigError, StoreError
 from switchgear._native import Listing, Survey
 from switchgear._types import Snapshot
 from switchgear.redis._clients import Client, Kind, class_of
+from switchgear.redis._own import check_source
+from switchgear.redis._replies import is_answer, is_broken_connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +44,8 @@ class Master:
 
     name: str | None
     """What it is called, where there are several."""
-    client: Any
-    """What it is asked through: foreign code."""
+    source: Any
+    """What connections to it are made like, or an object with `command(args, key)`: foreign code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,10 @@ class Pause:
     """Seconds to wait. The answer: nothing."""
 
     seconds: float
+
+
+class LostError(StoreError):
+    """The connection was lost. What is there next may be another server."""
 
 
 Question: TypeAlias = "Masters | Ask | Pause"
@@ -79,22 +85,23 @@ def find_names(prefix: str, *, in_cluster: bool, seconds: float) -> Questions:
     """
     listing = Listing(prefix)
     names: set[str] = set()
-    masters, before = yield from _look(in_cluster=in_cluster, seconds=seconds)
-    yield from _scan(masters, listing, names)
+    before = yield from _look_through(listing, names, in_cluster=in_cluster, seconds=seconds)
     if before is not None:
-        masters, after = yield from _look(in_cluster=in_cluster, seconds=seconds)
+        _, after = yield from _look(in_cluster=in_cluster, seconds=seconds)
         if after is None or not after.stood_still_since(before):
-            yield from _scan(masters, listing, names)
+            yield from _look_through(listing, names, in_cluster=in_cluster, seconds=seconds)
     return sorted(names)
 
 
 def check_listing(client: Client) -> None:
-    """Checks that a client can name its masters.
+    """Checks that a client can name its masters, and that they can be asked.
 
     Raises:
-        ConfigError: It cannot.
+        ConfigError: It cannot, or they cannot.
     """
-    if client.kind is Kind.COMMANDS and not callable(getattr(client.given, "masters", None)):
+    if client.kind is not Kind.COMMANDS:
+        check_source(client, "to list circuits")
+    elif not callable(getattr(client.given, "masters", None)):
         valid = "have `masters()`, which gives an object with `command(args, key)` for each server that takes writes"
         shown = class_of(client.given)
         raise ConfigError(f"`client` must {valid}, to list circuits, got `{shown}`", "client", shown)
@@ -108,7 +115,18 @@ def named(master: Master) -> Iterator[None]:
     except StoreError as error:
         if master.name is None:
             raise
-        raise StoreError(f"{master.name}: {error}") from error
+        raise type(error)(f"{master.name}: {error}") from error
+
+
+def is_usable(error: StoreError) -> bool:
+    """Whether the connection that it came over is in order."""
+    return error.__cause__ is not None and is_answer(error.__cause__)
+
+
+def is_lost(error: StoreError) -> bool:
+    """Whether the connection was lost, or not made."""
+    cause = error.__cause__
+    return cause is not None and is_broken_connection(cause) and type(cause).__name__ != "TimeoutError"
 
 
 def masters_of(given: object) -> list[Master]:
@@ -116,6 +134,29 @@ def masters_of(given: object) -> list[Master]:
     if not isinstance(given, Iterable):
         raise StoreError("`masters()` gives no list")
     return [Master(None, master) for master in given]
+
+
+def _look_through(
+    listing: Listing, names: set[str], *, in_cluster: bool, seconds: float
+) -> Generator[Question, Any, Survey | None]:
+    """Adds the names of the circuits at all masters, and says where the slots were when that began.
+
+    A cursor of SCAN is one server's own: another one that has taken over would go on with it, and leave circuits out
+    without a word. So a connection that is lost means to begin again.
+    """
+    trouble: LostError | None = None
+    for _ in range(_ATTEMPTS):
+        masters, survey = yield from _look(in_cluster=in_cluster, seconds=seconds)
+        try:
+            yield from _scan(masters, listing, names)
+        except LostError as error:
+            trouble = error
+        else:
+            return survey
+    raise StoreError(str(trouble)) from trouble
+
+
+_ATTEMPTS = 3
 
 
 def _look(*, in_cluster: bool, seconds: float) -> Generator[Question, Any, tuple[list[Master], Survey | None]]:
@@ -143,7 +184,7 @@ def _look(*, in_cluster: bool, seconds: float) -> Generator[Question, Any, tuple
                     return masters, survey
                 trouble = StoreError(f"the cluster has a master at {survey.missing} that the client does not know")
         if not in_cluster or (again and time.monotonic() >= until):
-            raise trouble
+            raise StoreError(str(trouble)) from trouble
         if again:
             yield Pause(_PAUSE_SECONDS)
         again = True
