@@ -6,7 +6,7 @@
 // `--write` puts what was measured into docs/benchmarks.md, and after a run of all parts the promises into README.md.
 import { cpus, loadavg } from "node:os";
 import { parseArgs } from "node:util";
-import { writeParts, writePromises } from "./pages.mjs";
+import { checkPlaces, writeParts, writePromises } from "./pages.mjs";
 import { pythonVersion } from "./python-process.mjs";
 import { isMet, Report, verdicts } from "./report.mjs";
 import { redisVersion } from "./server.mjs";
@@ -26,6 +26,7 @@ if (unknown.length > 0 || (options.quick && options.write)) {
   process.exit(2);
 }
 
+if (options.quick || options.write) checkPlaces(PARTS);
 const parts = PARTS.filter((part) => positionals.length === 0 || positionals.includes(part));
 const machine = `${cpus().length} cores (${cpus()[0].model.trim()})`;
 const header = `Node ${process.version}, ${await pythonVersion()}, ${await redisVersion()}, ${machine}.`;
@@ -44,8 +45,12 @@ for (const part of parts) {
 }
 
 const targets = [...reports.values()].flatMap((report) => report.targets);
-if (targets.length > 0) {
-  console.log(options.quick ? "\nTargets, not judged: a quick run measures nothing" : "\nTargets");
+if (options.quick) {
+  console.log(
+    `\n${reports.size} parts run. A quick run measures nothing: ${targets.length} promises are left to a full one.`,
+  );
+} else if (targets.length > 0) {
+  console.log("\nTargets");
   for (const line of verdicts(targets)) console.log(`  ${line}`);
 }
 if (options.write) {

@@ -22,6 +22,13 @@ export function writePromises(header, targets) {
   );
 }
 
+/** Throws where a document has no place for what a run of these parts writes. */
+export function checkPlaces(parts) {
+  const page = readFileSync(PAGE, "utf8");
+  for (const part of parts) withBlock(page, part, "");
+  withBlock(readFileSync(README, "utf8"), "promises", "");
+}
+
 /** The text with another block between the marks of this name. */
 function withBlock(page, name, text) {
   const [begin, end] = [`<!-- bench: ${name} -->\n`, "\n<!-- end -->"];

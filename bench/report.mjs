@@ -30,6 +30,8 @@ export class Report {
 
   /** Rows of texts below their heads: the first column reads from the left, the others line up on the right. */
   table([title, ...heads], rows) {
+    const broken = rows.find((row) => row.some((cell) => !/\S/.test(cell) || /NaN|Infinity|undefined/.test(cell)));
+    if (broken !== undefined) throw new Error(`${title}: nothing was measured of ${broken.join(", ")}`);
     const widthOf = (head, column) => Math.max(head.length, ...rows.map((row) => (row[column] ?? "").length));
     const first = Math.max(widthOf(title, 0), 34);
     const widths = heads.map((head, i) => widthOf(head, i + 1));

@@ -59,6 +59,7 @@ node_lane() {
   step "repo rules" node --test --test-reporter=spec tests/repo/rules.test.mjs
   step "package" node --test --test-reporter=spec tests/pack/pack.test.mjs
   step "examples in the docs" node --test --test-reporter=spec tests/docs/docs.test.mjs
+  step "benchmark, a few calls of everything" scripts/bench.sh --quick
   step "demo" node --test --test-reporter=spec demo/demo.test.mjs
   step "shop" node --test --test-reporter=spec tests/examples/
   step "fleet and faults" node --test --test-reporter=spec tests/fleet/fleet.test.mjs

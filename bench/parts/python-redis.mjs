@@ -16,18 +16,11 @@ export async function measure(report, size) {
     report.times("In Python through Redis, threads", sync, "us", BARE);
     report.times("In Python through Redis, asyncio", asyncio, "us", BARE);
     report.times(`In Python, asyncio, ${MANY} in flight`, crowd, "us", BARE);
-    const success = "switchgear, guarded success";
-    report.atMost("Python: guarded success / bare EVALSHA", ratio(sync, success, BARE), 1.15);
-    report.atMost("Python: guarded success / bare EVALSHA, asyncio", ratio(asyncio, success, BARE), 1.15);
-    report.atMost(
-      "Python: known to be closed / local",
-      ratio(sync, "switchgear, closed_cache_ms", "switchgear, local"),
-      2,
-    );
-    report.atMost(
-      "Python: known to be closed / local, asyncio",
-      ratio(asyncio, "switchgear, closed_cache_ms", "switchgear, local"),
-      2,
-    );
+    // Beside who asks Redis at each call, and beside who has asked it within the second.
+    const noDearer = (times, name, other) =>
+      report.atMost(`Python: ${name.replace("switchgear, ", "")} / ${other}`, ratio(times, name, other), 1);
+    noDearer(sync, "switchgear, guarded success", "pybreaker 1");
+    noDearer(asyncio, "switchgear, guarded success", "purgatory 3");
+    if (sync.has("interlock-cb 2")) noDearer(sync, "switchgear, closed_cache_ms", "interlock-cb 2");
   });
 }
