@@ -191,6 +191,7 @@ impl SharedCircuit {
             for way in [Way::Read, Way::Write] {
                 self.look(node, way, at);
             }
+            self.give_back_owed(node, at);
             return answered(Answer::Refused { state, retry_after });
         }
         match self.known.verdict(at.host, &self.options) {

@@ -107,6 +107,9 @@ impl World {
             TripOn::Rolling | TripOn::Consecutive => self.config.failure_threshold(),
         };
         let quorum = self.options.quorum;
+        let is_probe = permit.is_some_and(|permit| permit.kind == PermitKind::Probe);
+        // Its slot is kept, so that nobody tries again at once.
+        self.has_lost |= is_probe && outcome == Outcome::Failure && !matches!(source, Source::Store { .. });
         let instance = self.instance_mut(place)?;
         let told_by_store = matches!(source, Source::Store { moved: true });
         match step.transition {

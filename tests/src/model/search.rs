@@ -74,7 +74,7 @@ impl World {
             parts.iter().map(Part::fingerprint).collect()
         }
         let parts = (all(&self.instances), all(&self.nodes), all(&self.stores), all(&self.net));
-        let rest = (&self.now, &self.is_up, &self.left, &self.events, &self.orphans);
+        let rest = (&self.now, &self.is_up, &self.left, &self.events, &self.orphans, self.has_lost);
         fingerprint(format_args!("{parts:?}{rest:?}"))
     }
 }

@@ -35,6 +35,8 @@ pub struct World {
     pub(super) events: Vec<(usize, Rc<str>)>,
     /// The probes of processes that died, and of which circuit: the dependency may still be at work on them.
     pub(super) orphans: Vec<(usize, Running)>,
+    /// Whether a slot may have to time out: somebody has died, a probe's failure was not told, a replica was not told.
+    pub(super) has_lost: bool,
     pub(super) left: Left,
     pub(super) nonces: u64,
 }
@@ -122,6 +124,7 @@ impl World {
             net: Vec::new(),
             events: Vec::new(),
             orphans: Vec::new(),
+            has_lost: false,
             left,
             nonces: 0,
             scenario: Rc::new(scenario),
@@ -316,6 +319,7 @@ impl World {
     }
 
     fn crash(&mut self, process: usize) -> Result<(), String> {
+        self.has_lost = true;
         for place in 0..self.instances.len() {
             let dead = self.instances[place].clone();
             if dead.seat.process != process {
@@ -332,6 +336,7 @@ impl World {
     /// What is under way is lost, and what a process knew of the server is no news of the other one.
     fn fail_over(&mut self, server: usize, loses: bool) {
         if loses {
+            self.has_lost = true;
             self.each_store(server, Store::fall_back);
         }
         self.is_up[server] = true;

@@ -26,7 +26,11 @@ impl SharedCircuit {
     pub(super) fn untaken(&mut self, host: Millis, permit: Option<SharedPermit>, outcome: Outcome) -> Settled {
         match (permit, outcome) {
             (Some(SharedPermit { kind: PermitKind::Probe, .. }), Outcome::Failure) => self.local.probe_failed(host),
-            (Some(SharedPermit { kind: PermitKind::Probe, .. }), _) => STALE,
+            (Some(SharedPermit { kind: PermitKind::Probe, id, .. }), _) => {
+                // Nobody uses its slot any more. That of a failure is kept until it times out: so long nobody need try again.
+                self.owe(id);
+                STALE
+            }
             (permit, outcome) => self.local.feed(host, permit.map(|permit| permit.id.counter), outcome, false),
         }
     }
@@ -87,7 +91,7 @@ impl SharedCircuit {
         }
     }
 
-    /// This is still to be given back. No more can be owed than was under way when the guard opened.
+    /// This is still to be given back. No more can be owed than this process had slots when the guard opened.
     pub(super) fn owe(&mut self, id: CallId) {
         self.owed.push(id);
     }

@@ -213,6 +213,24 @@ fn and_as_soon_as_another_circuit_has_found_out_that_it_does() {
     assert_eq!(commands, [Command::Run(Script::Release), Command::Run(Script::RecordFailure)]);
 }
 
+#[test]
+fn the_slot_of_a_probe_whose_success_was_lost_is_given_back_and_that_of_a_failure_times_out() {
+    let lost = |outcome| {
+        let mut desk = desk(&[]);
+        let permit = desk.probe();
+        let told = desk.tells(110, Some(permit), outcome);
+        desk.fails(111, told.ticket, LOST);
+        assert!(desk.is_quiet(), "not at once");
+        let told_of = told.args[1].clone();
+        desk.circuit.admit(&mut desk.node, at(112));
+        let back: Vec<_> = desk.sends_all().into_iter().filter(|ask| ask.args.get(1) == Some(&told_of)).collect();
+        back.iter().map(|ask| ask.command).collect::<Vec<_>>()
+    };
+    assert_eq!(lost(Outcome::Success), [Command::Run(Script::Release)]);
+    assert_eq!(lost(Outcome::Release), [Command::Run(Script::Release)]);
+    assert_eq!(lost(Outcome::Failure), [], "the dependency fails: so long nobody need try again");
+}
+
 /// What this process saw for itself keeps it open until 30 201, whatever the store says.
 fn stands(desk: &mut Desk) {
     let permit = desk.admitted(100);
@@ -478,8 +496,9 @@ fn a_slot_that_a_hanging_store_grants_is_given_back_though_nobody_asks_it_any_mo
     desk.is_late(200, asked.ticket);
     let permit = SharedPermit { kind: PermitKind::Probe, epoch: 7, id: id(9) };
     for now in [201, 202] {
-        let told = desk.tells(now, Some(permit), Outcome::Success);
-        desk.is_late(now + 100, told.ticket);
+        let Begun::Wait(told) = desk.settles(now, Some(permit), Outcome::Success) else { panic!("told") };
+        desk.sends_all();
+        desk.is_late(now + 100, told);
     }
     assert!(!desk.node.is_asked());
     desk.replies(303, asked.ticket, &long([2, 2, 0, 7, 0]));
