@@ -186,7 +186,7 @@ describe("a refusal", () => {
     const billing = app.get(Billing);
     await errorOf(() => billing.charge(fails));
     clock.now += 100;
-    const refusal = (await errorOf(() => billing.charge(fails))) as CircuitOpenException & CircuitOpenError;
+    const refusal = (await errorOf(() => billing.charge(fails))) as CircuitOpenException;
     const same = new CircuitOpenError(refusal.toJSON());
     expect(refusal).toBeInstanceOf(CircuitOpenException);
     expect(refusal).toBeInstanceOf(CircuitOpenError);
@@ -201,7 +201,7 @@ describe("a refusal", () => {
       "expose",
     ] as const;
     for (const field of [...fields, "headers", "retryable", "message"] as const) {
-      expect(refusal[field], field).toEqual(same[field]);
+      expect(Reflect.get(refusal, field), field).toEqual(same[field]);
     }
     expect(refusal.toJSON()).toEqual({ ...same.toJSON(), name: "CircuitOpenException" });
     expect(refusal).toMatchObject({ circuit: "Billing.charge", retryAfterMs: 900, lastFailure: "ECONNREFUSED" });

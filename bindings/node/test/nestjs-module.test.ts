@@ -1,5 +1,5 @@
 // CircuitBreakerModule: what it takes, how it checks it at boot, and what it gives.
-import { Inject, Injectable } from "@nestjs/common";
+import { Injectable } from "@nestjs/common";
 import { Test } from "@nestjs/testing";
 import { type Breaker, CircuitBreaker, ConfigError, NameError, type StateChange, TimeError } from "switchgear";
 import {
