@@ -34,7 +34,10 @@ try {
   const environment = { ...process.env, NODE_OPTIONS: "--disable-warning=switchgear_wasm" };
   const run = (...args) =>
     spawnSync(process.execPath, args, { cwd: folder, env: environment, stdio: "inherit" }).status === 0;
-  const held = [run(vitest(), "run", "--exclude", "**/nestjs*", ...process.argv.slice(2)), run("bindings/node/test/vectors.mjs")];
+  const held = [
+    run(vitest(), "run", "--exclude", "**/nestjs*", ...process.argv.slice(2)),
+    run("bindings/node/test/vectors.mjs"),
+  ];
   process.exitCode = held.every(Boolean) ? 0 : 1;
 } finally {
   rmSync(folder, { recursive: true, force: true });
