@@ -21,6 +21,10 @@ const ASSUMED = `
 import { Redis } from "ioredis";
 import { CircuitBreaker, CircuitBreakerGroup, guardFetch } from "switchgear";
 import { DistributedCircuitBreaker, DistributedCircuitBreakerGroup, RedisStore } from "switchgear/redis";
+import { CircuitBreakerHealthIndicator, CircuitBreakerModule, WithCircuitBreaker } from "switchgear/nestjs";
+import { HealthCheckService } from "@nestjs/terminus";
+declare const health: HealthCheckService;
+declare const circuits: CircuitBreakerHealthIndicator;
 const redis = new Redis(process.env.REDIS_URL!);
 const billing = { charge: async (order: string) => "charged " + order };
 const order = "order 42";
@@ -76,7 +80,10 @@ let http;
 let typeErrors;
 before(async () => {
   [project, redis] = await Promise.all([
-    installPackage({ tools: ["ioredis", "redis", "iovalkey", "@types"], build: false }),
+    installPackage({
+      tools: ["ioredis", "redis", "iovalkey", "@nestjs", "reflect-metadata", "rxjs", "@types"],
+      build: false,
+    }),
     startServer(),
   ]);
   http = createServer((request, response) => response.end(JSON.stringify({ path: request.url }))).listen(
@@ -124,6 +131,7 @@ test("README and doc comments have the examples they are read for", () => {
   const typed = (pattern) => examples.filter(({ language, document }) => language === "ts" && pattern.test(document));
   assert.ok(typed(/^README\.md$/).length >= 3);
   assert.ok(typed(/^docs\/node\.md$/).length >= 6);
+  assert.ok(typed(/^docs\/nestjs\.md$/).length >= 7);
   assert.ok(typed(/\.ts$/).length >= 3);
 });
 
@@ -173,6 +181,9 @@ async function compile(all) {
     "--types",
     "node",
     "--skipLibCheck",
+    // As every project of NestJS has them.
+    "--experimentalDecorators",
+    "--emitDecoratorMetadata",
   ];
   const errors = new Map(all.map(({ file }) => [file, []]));
   try {

@@ -15,7 +15,7 @@ export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
  * Packs the package and installs the tarball into an empty project.
  *
  * `tools` are packages of the repository's own node_modules to lend to that project (a Redis client, types).
- * `build: false` packs what is in dist/ as it is. `node`, `tsc` and `npm` run there and resolve with `{ stdout, stderr }`, or
+ * `lend` does so later. `build: false` packs what is in dist/ as it is. `node`, `tsc` and `npm` run there and resolve with `{ stdout, stderr }`, or
  * reject with both in the message.
  */
 export async function installPackage({ tools = [], build = true } = {}) {
@@ -28,6 +28,10 @@ export async function installPackage({ tools = [], build = true } = {}) {
       throw new Error(`\`${[command, ...args].join(" ")}\` failed (${error.code}):\n${error.stdout}\n${error.stderr}`);
     }
   };
+  const lend = async (...names) => {
+    for (const name of names)
+      await symlink(join(ROOT, "node_modules", name), join(folder, "node_modules", name), "dir");
+  };
   try {
     const scripts = build ? [] : ["--ignore-scripts"];
     await inside("npm", ["pack", "--silent", "--pack-destination", folder, ...scripts], { cwd: ROOT });
@@ -35,9 +39,7 @@ export async function installPackage({ tools = [], build = true } = {}) {
     await writeFile(join(folder, "package.json"), JSON.stringify({ private: true }));
     // Offline: what it needs at run time is in the tarball.
     await inside("npm", ["install", "--offline", `./${name}-${version}.tgz`]);
-    for (const tool of tools) {
-      await symlink(join(ROOT, "node_modules", tool), join(folder, "node_modules", tool), "dir");
-    }
+    await lend(...tools);
   } catch (error) {
     await remove();
     throw error;
@@ -45,6 +47,7 @@ export async function installPackage({ tools = [], build = true } = {}) {
   return {
     folder,
     remove,
+    lend,
     write: (file, text) => writeFile(join(folder, file), text),
     node: (args, options) => inside(process.execPath, args, options),
     tsc: (args) => inside(process.execPath, [join(ROOT, "node_modules/typescript/bin/tsc"), ...args]),

@@ -182,8 +182,15 @@ describe("a guarded method", () => {
 describe("a refusal", () => {
   test("is an exception of Nest and a CircuitOpenError, with all its fields", async () => {
     const clock = new ManualClock(5_000);
-    const app = await booted({ providers: [Billing] }, { circuits: { "Billing.charge": { clock: clock.read } } });
-    const billing = app.get(Billing);
+    @Injectable()
+    class Clocked {
+      @WithCircuitBreaker({ policy: { failureThreshold: 1, openDurationMs: 1000 } })
+      async charge(work: () => unknown): Promise<unknown> {
+        return work();
+      }
+    }
+    const app = await booted({ providers: [Clocked] }, { circuits: { "Clocked.charge": { clock: clock.read } } });
+    const billing = app.get(Clocked);
     await errorOf(() => billing.charge(fails));
     clock.now += 100;
     const refusal = (await errorOf(() => billing.charge(fails))) as CircuitOpenException;
@@ -204,7 +211,7 @@ describe("a refusal", () => {
       expect(Reflect.get(refusal, field), field).toEqual(same[field]);
     }
     expect(refusal.toJSON()).toEqual({ ...same.toJSON(), name: "CircuitOpenException" });
-    expect(refusal).toMatchObject({ circuit: "Billing.charge", retryAfterMs: 900, lastFailure: "ECONNREFUSED" });
+    expect(refusal).toMatchObject({ circuit: "Clocked.charge", retryAfterMs: 900, lastFailure: "ECONNREFUSED" });
     expect(refusal.getStatus()).toBe(503);
     expect(refusal.getResponse()).toEqual({
       type: "about:blank",
@@ -478,6 +485,8 @@ describe("outside of Nest", () => {
 describe("what cannot be decorated", () => {
   class Static {
     static find(): void {}
+
+    find(): void {}
   }
   const methodOf = (of: typeof Static) => Object.getOwnPropertyDescriptor(of, "find") as PropertyDescriptor;
 
@@ -510,6 +519,34 @@ describe("what cannot be decorated", () => {
     })();
     expect(error).toBeInstanceOf(ConfigError);
     expect(error).toMatchObject({ field, message: expect.stringMatching(message) });
+  });
+
+  test("a method twice by one name; by two it is guarded by both circuits, of the same order the upper one outside", async () => {
+    const twice = (name?: string) => {
+      @Injectable()
+      class Twice {
+        @WithCircuitBreaker({ name, policy: once() })
+        @WithCircuitBreaker({ policy: { failureThreshold: 2 } })
+        async find(): Promise<never> {
+          throw boom;
+        }
+      }
+      return Twice;
+    };
+    expect(() => twice()).toThrow(/`name` must differ between the @WithCircuitBreaker of one method/);
+    const Both = twice("upper");
+    const app = await booted({ providers: [Both] });
+    const states = () =>
+      app
+        .get(CircuitBreakerService)
+        .list()
+        .map((breaker) => [breaker.name, breaker.getState()]);
+    expect(await errorOf(() => app.get(Both).find())).toBe(boom);
+    expect(states()).toEqual([
+      ["Twice.find", "closed"],
+      ["upper", "open"],
+    ]);
+    expect(await errorOf(() => app.get(Both).find())).toMatchObject({ circuit: "upper" });
   });
 
   test("a name that names no circuit", () => {

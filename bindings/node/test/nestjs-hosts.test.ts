@@ -9,12 +9,12 @@ import { CircuitOpenError } from "switchgear";
 import { CircuitBreakerModule, CircuitOpenException, WithCircuitBreaker } from "switchgear/nestjs";
 import { describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
-import { closing, moduleOf, QUIET, serve } from "./support/nest";
+import { closing, moduleOf, once, QUIET, serve } from "./support/nest";
 import { boom } from "./support/time";
 
 @Injectable()
 class Billing {
-  @WithCircuitBreaker({ policy: { failureThreshold: 1 } })
+  @WithCircuitBreaker({ policy: once() })
   async charge(): Promise<string> {
     throw boom;
   }

@@ -31,6 +31,9 @@ import { describe, expect, test } from "vitest";
 import { ADAPTERS, once, serve } from "./support/nest";
 import { boom, ManualClock } from "./support/time";
 
+/** Time stands still, so that each refusal says the same. */
+const STANDING = { defaults: { clock: new ManualClock().read } };
+
 const PROBLEM = {
   type: "about:blank",
   title: "Service Unavailable",
@@ -75,7 +78,7 @@ describe.each(Object.keys(ADAPTERS))("on %s", (adapter) => {
       }
     }
     const { url } = await serve(adapter, {
-      imports: [CircuitBreakerModule.forRoot()],
+      imports: [CircuitBreakerModule.forRoot(STANDING)],
       controllers: [Shop],
       providers: [Billing],
     });
@@ -103,7 +106,10 @@ describe.each(Object.keys(ADAPTERS))("on %s", (adapter) => {
         return id === 0 ? throwError(() => boom) : of({ id, scoped: this.request !== undefined });
       }
     }
-    const { app, url } = await serve(adapter, { imports: [CircuitBreakerModule.forRoot()], controllers: [Items] });
+    const { app, url } = await serve(adapter, {
+      imports: [CircuitBreakerModule.forRoot(STANDING)],
+      controllers: [Items],
+    });
     for (const where of ["above", "below"]) {
       expect(await seen(`${url}/items/${where}/7`)).toMatchObject({ status: 200, body: { id: 7, scoped: true } });
       expect(await seen(`${url}/items/${where}/x`)).toMatchObject({ status: 400 });
@@ -151,7 +157,7 @@ describe.each(Object.keys(ADAPTERS))("on %s", (adapter) => {
         consumer.apply(Audit).forRoutes("audited");
       }
     }
-    const { url } = await serve(adapter, { imports: [CircuitBreakerModule.forRoot(), Feature] });
+    const { url } = await serve(adapter, { imports: [CircuitBreakerModule.forRoot(STANDING), Feature] });
     for (const path of ["guarded", "audited"]) {
       expect((await seen(`${url}/${path}`)).status, path).toBe(500);
       expect(await seen(`${url}/${path}`), path).toEqual(REFUSED);
@@ -206,7 +212,7 @@ describe.each(Object.keys(ADAPTERS))("on %s", (adapter) => {
         throw boom;
       }
     }
-    const { url } = await serve(adapter, { imports: [CircuitBreakerModule.forRoot()], controllers: [Routes] });
+    const { url } = await serve(adapter, { imports: [CircuitBreakerModule.forRoot(STANDING)], controllers: [Routes] });
     expect(await seen(`${url}/begun`)).toMatchObject({ status: 200, body: expect.stringMatching(/^begun /) });
     expect(await seen(`${url}/other`)).toMatchObject({
       status: 500,
@@ -238,7 +244,7 @@ describe.each(Object.keys(ADAPTERS))("on %s", (adapter) => {
         return this.billing.charge(true);
       }
     }
-    const parts = { imports: [CircuitBreakerModule.forRoot()], controllers: [Routes], providers: [Billing] };
+    const parts = { imports: [CircuitBreakerModule.forRoot(STANDING)], controllers: [Routes], providers: [Billing] };
     const { url } = await serve(adapter, parts);
     await seen(`${url}/own`);
     expect(await seen(`${url}/own`)).toMatchObject({ status: 418, body: "Billing.charge true" });
@@ -265,7 +271,7 @@ describe.each(Object.keys(ADAPTERS))("on %s", (adapter) => {
       }
     }
     const { url } = await serve(adapter, {
-      imports: [CircuitBreakerModule.forRoot()],
+      imports: [CircuitBreakerModule.forRoot(STANDING)],
       controllers: [Routes],
       providers: [Billing, { provide: APP_FILTER, useClass: Everything }],
     });

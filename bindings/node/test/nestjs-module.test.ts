@@ -1,5 +1,5 @@
 // CircuitBreakerModule: what it takes, how it checks it at boot, and what it gives.
-import { Injectable } from "@nestjs/common";
+import { Injectable, Scope } from "@nestjs/common";
 import { Test } from "@nestjs/testing";
 import { type Breaker, CircuitBreaker, ConfigError, NameError, type StateChange, TimeError } from "switchgear";
 import {
@@ -144,7 +144,7 @@ describe("forRoot", () => {
   });
 
   test("fails the boot for the policy of a method, also of one that is only made with a request", async () => {
-    @Injectable({ scope: 2 })
+    @Injectable({ scope: Scope.REQUEST })
     class Wrong {
       @WithCircuitBreaker({ policy: { failureThreshold: -1 } })
       async find(): Promise<void> {}

@@ -13,7 +13,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { waitBefore } from "../../../dist/nestjs/backoff.js";
 import { waiting } from "../../../dist/nestjs/waiting.js";
 import { booted } from "./support/nest";
-import { boom } from "./support/time";
+import { boom, ManualClock } from "./support/time";
 
 const NOW = { policy: { baseDelayMs: 0 } } as const;
 const errorOf = (call: Promise<unknown>): Promise<unknown> =>
@@ -181,7 +181,7 @@ describe("a retried method", () => {
 describe("with a circuit", () => {
   /** The same two decorators both ways, and with an order that turns them around. */
   async function both() {
-    const policy = { failureThreshold: 2 };
+    const policy = { failureThreshold: 2, clock: new ManualClock().read };
     @Injectable()
     class Billing {
       @WithCircuitBreaker({ policy })
@@ -241,7 +241,7 @@ describe("with a circuit", () => {
     @Injectable()
     class Streams {
       @Retryable(NOW)
-      @WithCircuitBreaker({ policy: { failureThreshold: 2 } })
+      @WithCircuitBreaker({ policy: { failureThreshold: 2, clock: new ManualClock().read } })
       read(): Observable<unknown> {
         return concat(
           of("begun"),

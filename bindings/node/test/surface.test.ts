@@ -18,6 +18,7 @@ import {
   TimeError,
   version,
 } from "switchgear";
+import * as nestjs from "switchgear/nestjs";
 import { describe, expect, test } from "vitest";
 import { native } from "../../../dist/native.js";
 import type {} from "../../../dist/native-shared.js";
@@ -48,6 +49,29 @@ describe("the package", () => {
       "guardFetch",
       "version",
     ]);
+  });
+
+  test("switchgear/nestjs exports what the documentation says and nothing else, and the same errors", () => {
+    expect(Object.keys(nestjs).sort()).toEqual([
+      "CallTimeoutError",
+      "CircuitBreakerHealthIndicator",
+      "CircuitBreakerModule",
+      "CircuitBreakerService",
+      "CircuitOpenError",
+      "CircuitOpenException",
+      "ConfigError",
+      "InjectCircuitBreaker",
+      "NameError",
+      "Retryable",
+      "StoreError",
+      "StoreUnavailableError",
+      "TimeError",
+      "WithCircuitBreaker",
+      "getCircuitBreakerToken",
+    ]);
+    const cjs = require("switchgear/nestjs");
+    for (const [name, value] of Object.entries(nestjs)) expect(cjs[name], name).toBe(value);
+    expect(nestjs.CircuitOpenError).toBe(CircuitOpenError);
   });
 
   test("one version: the workspace's, the package's, the lock file's, the native module's", () => {

@@ -9,7 +9,7 @@ import { ExpressAdapter } from "@nestjs/platform-express";
 import { FastifyAdapter, type NestFastifyApplication } from "@nestjs/platform-fastify";
 import { CircuitBreakerModule, type CircuitBreakerModuleOptions } from "switchgear/nestjs";
 import { afterEach } from "vitest";
-import type { ManualClock } from "./time";
+import { ManualClock } from "./time";
 
 /** What ends after each test, the latest first. */
 const open: (() => Promise<unknown>)[] = [];
@@ -66,7 +66,7 @@ export async function serve(
 /** Errors at boot are the test's, and nothing is written to the terminal. */
 export const QUIET = { logger: false, abortOnError: false } as const;
 
-/** A policy that one failure trips, on a clock. */
-export function once(clock?: ManualClock) {
-  return { failureThreshold: 1, openDurationMs: 1000, ...(clock && { clock: clock.read }) } as const;
+/** A policy that one failure trips, on a clock; by default one that stands still, so that nothing ends by itself. */
+export function once(clock = new ManualClock()) {
+  return { failureThreshold: 1, openDurationMs: 1000, clock: clock.read } as const;
 }

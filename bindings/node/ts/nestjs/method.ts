@@ -33,7 +33,8 @@ export type NamedClass = object & { readonly name: string };
 export class Method {
   /** What calls give. */
   gives: Gives;
-  private readonly aspects: Aspect[] = [];
+  /** What its decorators add, the outermost first. */
+  readonly aspects: Aspect[] = [];
   private readonly bare = new WeakMap<object, Step>();
   private readonly bound = new WeakMap<Circuits, WeakMap<object, Step>>();
 
