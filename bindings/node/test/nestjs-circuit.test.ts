@@ -1,6 +1,6 @@
 // A method with @WithCircuitBreaker: what stays as it was, what is shared, and where it works.
 import { Inject, Injectable, Scope, SetMetadata } from "@nestjs/common";
-import { ContextIdFactory, ModuleRef, REQUEST } from "@nestjs/core";
+import { ContextIdFactory, LazyModuleLoader, ModuleRef, REQUEST } from "@nestjs/core";
 import { CallTimeoutError, CircuitOpenError, ConfigError, NameError } from "switchgear";
 import {
   CircuitBreakerModule,
@@ -384,7 +384,14 @@ describe("one circuit", () => {
         return "water";
       }
     }
-    const app = await booted({ providers: [Http, Tea, Coffee, Water] });
+    @Injectable()
+    class Milk extends Http {
+      @WithCircuitBreaker({ policy: { failureThreshold: 2 } })
+      override async get(fail: boolean): Promise<string> {
+        return `milk ${await super.get(fail)}`;
+      }
+    }
+    const app = await booted({ providers: [Http, Tea, Coffee, Water, Milk] });
     await errorOf(() => app.get(Tea).get(true));
     expect(await errorOf(() => app.get(Tea).get(false))).toMatchObject({ circuit: "Tea.get" });
     expect(await app.get(Http).get(false)).toBe("ok");
@@ -394,7 +401,10 @@ describe("one circuit", () => {
       .get(CircuitBreakerService)
       .list()
       .map(({ name }) => name);
-    expect(names).toEqual(["Http.get", "Tea.get", "Coffee.get"]);
+    expect(names).toEqual(["Http.get", "Tea.get", "Milk.get", "Coffee.get"]);
+    expect(await app.get(Milk).get(false)).toBe("milk ok");
+    expect(await errorOf(() => app.get(Milk).get(true))).toBe(boom);
+    expect(await errorOf(() => app.get(Milk).get(true))).toMatchObject({ circuit: "Http.get" });
   });
 });
 
@@ -427,6 +437,19 @@ describe("a provider", () => {
     const app = await booted({});
     const billing = await app.get(ModuleRef).create(Billing);
     expect(await billing.charge(() => "charged")).toBe("charged");
+  });
+
+  test("may be of a module that is loaded later", async () => {
+    const app = await booted({ providers: [Billing] });
+    @Injectable()
+    class Late extends Billing {}
+    const value = new Late();
+    const late = moduleOf({ providers: [Late, { provide: "value", useValue: value }] });
+    const loaded = await app.get(LazyModuleLoader).load(() => late);
+    expect(loaded.get(Late).priceOf(() => 1)).toBe(1);
+    expect(value.priceOf(() => 2)).toBe(2);
+    await errorOf(() => value.charge(fails));
+    expect(await errorOf(() => loaded.get(Late).charge(fails))).toMatchObject({ circuit: "Late.charge" });
   });
 
   test("may call its guarded methods while the application boots", async () => {

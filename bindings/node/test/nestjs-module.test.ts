@@ -200,6 +200,23 @@ describe("forRoot", () => {
       return { Feature, Module: moduleOf({ providers: [Feature], exports: [Feature], imports }) };
     };
     const [one, other] = [feature(2), feature(3)];
+    // What one import says of circuits is nothing to classes that see another.
+    @Injectable()
+    class Strict {
+      @WithCircuitBreaker({ policy: { windowMs: 5 } })
+      async find(): Promise<void> {}
+    }
+    const consecutive = CircuitBreakerModule.forRoot({ isGlobal: false, defaults: { tripOn: "consecutive" } });
+    const rolling = CircuitBreakerModule.forRoot({ isGlobal: false });
+    const passedOn = moduleOf({ imports: [rolling], exports: [CircuitBreakerModule] });
+    const value = new Strict();
+    const values = [Strict, { provide: "value", useValue: value }];
+    await start({
+      imports: [moduleOf({ imports: [consecutive] }), moduleOf({ imports: [passedOn], providers: values })],
+    });
+    expect(await value.find()).toBeUndefined();
+    const wrong = start({ imports: [moduleOf({ imports: [consecutive], providers: [Strict] })] });
+    expect(await failure(wrong)).toMatchObject({ field: "windowMs" });
     const app = await start({ imports: [one.Module, other.Module] });
     expect(await threshold(app.get(one.Feature, { strict: false }).breaker)).toBe(2);
     expect(await threshold(app.get(other.Feature, { strict: false }).breaker)).toBe(3);
@@ -253,6 +270,12 @@ describe("forRootAsync", () => {
     expect(await boot({ isGlobal: false })).toMatchObject({
       field: "isGlobal",
       message: expect.stringContaining("beside `useFactory`"),
+    });
+    class Empty {}
+    const empty = start({ imports: [CircuitBreakerModule.forRootAsync({ useClass: Empty as never })] });
+    expect(await failure(empty)).toMatchObject({
+      field: "useClass",
+      message: expect.stringContaining("a class with a method `createCircuitBreakerOptions`"),
     });
     const breaking = start({
       imports: [CircuitBreakerModule.forRootAsync({ useFactory: () => Promise.reject(boom) })],

@@ -7,12 +7,13 @@ import {
   Scope,
 } from "@nestjs/common";
 import { APP_FILTER, ModulesContainer } from "@nestjs/core";
+import { outOfRange } from "../config";
 import { adopt } from "./bind";
 import { Circuits } from "./circuits";
 import { clientOf } from "./client";
 import { RefusalFilter } from "./filter";
 import { CircuitBreakerHealthIndicator } from "./health";
-import { Home } from "./home";
+import { Home, modulesThatSee, type Module as Seen } from "./home";
 import { getCircuitBreakerToken, injectedNames } from "./inject";
 import { methodsOf } from "./method";
 import {
@@ -71,7 +72,7 @@ function moduleOf(
     ...options,
     // Two imports are two modules, though nothing in them may differ that Nest 10 looks at.
     { provide: IMPORT, useValue: imports },
-    { provide: Circuits, useFactory: circuitsOf, inject: [OPTIONS, ModulesContainer] },
+    { provide: Circuits, useFactory: circuitsOf, inject: [OPTIONS, ModulesContainer, IMPORT] },
     { provide: APP_FILTER, useClass: RefusalFilter },
     CircuitBreakerService,
     CircuitBreakerHealthIndicator,
@@ -98,9 +99,14 @@ function breakerProvider(name: string): FactoryProvider {
 }
 
 /** The circuits of an application, once their client is there; with what decorated methods say of them. */
-async function circuitsOf(options: CheckedModuleOptions, container: ModulesContainer): Promise<Circuits> {
+async function circuitsOf(
+  options: CheckedModuleOptions,
+  container: ModulesContainer,
+  which: number,
+): Promise<Circuits> {
   const circuits = new Circuits(options, await clientOf(options.redis, container));
-  const home = new Home(container, circuits);
+  const isOurs = ({ providers }: Seen) => providers.get(IMPORT)?.instance === which;
+  const home = new Home(() => modulesThatSee(container, isOurs), circuits);
   try {
     for (const of of home.classes()) for (const method of methodsOf(of)) method.declare(circuits, of);
   } catch (error) {
@@ -131,7 +137,11 @@ function asyncOptions(options: unknown): Provider[] {
 function givenBy({ useFactory, inject = [], useClass, useExisting }: CircuitBreakerModuleAsyncOptions): Provider[] {
   if (useFactory !== undefined) return [{ provide: GIVEN, useFactory, inject }];
   const token = useClass ?? (useExisting as InjectionToken);
-  const given = (factory: CircuitBreakerOptionsFactory) => factory.createCircuitBreakerOptions();
+  const given = (factory: CircuitBreakerOptionsFactory) => {
+    if (typeof factory?.createCircuitBreakerOptions === "function") return factory.createCircuitBreakerOptions();
+    const way = useClass === undefined ? "useExisting" : "useClass";
+    throw outOfRange(way, "a class with a method `createCircuitBreakerOptions`", factory);
+  };
   const provider = { provide: GIVEN, useFactory: given, inject: [token] };
   return useClass === undefined ? [provider] : [{ provide: useClass, useClass }, provider];
 }
