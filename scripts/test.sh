@@ -49,6 +49,8 @@ node_lane() {
   step "typecheck" npm run --silent typecheck
   step "lint" npm run --silent lint
   step "node tests" npm test --silent
+  # What of the suite is about NestJS, on its other version.
+  once "node tests on NestJS 10" dist "${NODE_SOURCES[@]}" tests/nestjs10 -- npm run --silent test:nestjs10
   # The suite that has just run, on the other module; and builds by each toolchain. Skipped where nothing of it changed.
   once "node tests on WebAssembly" dist "${NODE_SOURCES[@]}" -- npm run --silent test:wasm
   once "WebAssembly modules" dist "${NODE_SOURCES[@]}" tests/vectors -- \

@@ -2,8 +2,8 @@
 
     python redis_circuits.py LIBRARY STATE CIRCUITS URL
 
-Each is made as the library itself makes it, by calls that fail; interlock-cb writes to Redis where a circuit changes, and
-not before.
+Each is made as the library itself makes it, by calls that fail; interlock-cb writes to Redis where a circuit changes,
+and not before.
 """
 
 from __future__ import annotations

@@ -18,13 +18,17 @@ const tracked = (...patterns) =>
 
 /** What examples use beside the package. */
 const CLIENTS = ["ioredis", "redis", "iovalkey", "undici", "axios"];
-const FRAMEWORKS = ["hono", "fastify"];
+const FRAMEWORKS = ["hono", "fastify", "@nestjs", "reflect-metadata", "rxjs"];
 
 /** What the readers of doc comments, who look at one class, are assumed to have. */
 const ASSUMED = `
 import { Redis } from "ioredis";
 import { CircuitBreaker, CircuitBreakerGroup, guardFetch } from "switchgear";
 import { DistributedCircuitBreaker, DistributedCircuitBreakerGroup, RedisStore } from "switchgear/redis";
+import { CircuitBreakerHealthIndicator, CircuitBreakerModule, WithCircuitBreaker } from "switchgear/nestjs";
+import { HealthCheckService } from "@nestjs/terminus";
+declare const health: HealthCheckService;
+declare const circuits: CircuitBreakerHealthIndicator;
 const redis = new Redis(process.env.REDIS_URL!);
 const billing = { charge: async (order: string) => "charged " + order };
 const order = "order 42";
@@ -137,6 +141,7 @@ test("README and doc comments have the examples they are read for", () => {
   const typed = (pattern) => examples.filter(({ language, document }) => language === "ts" && pattern.test(document));
   assert.ok(typed(/^README\.md$/).length >= 3);
   assert.ok(typed(/^docs\/node\.md$/).length >= 6);
+  assert.ok(typed(/^docs\/nestjs\.md$/).length >= 7);
   assert.ok(typed(/\.ts$/).length >= 3);
 });
 
@@ -186,6 +191,9 @@ async function compile(all) {
     "--types",
     "node",
     "--skipLibCheck",
+    // As every project of NestJS has them.
+    "--experimentalDecorators",
+    "--emitDecoratorMetadata",
   ];
   const errors = new Map(all.map(({ file }) => [file, []]));
   try {

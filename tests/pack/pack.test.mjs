@@ -1,9 +1,9 @@
 // `npm pack` gives a tarball that installs into an empty project and works there, however it is loaded.
 import assert from "node:assert/strict";
-import { readdir, readFile, symlink } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { installPackage, ROOT } from "../support/consumer.mjs";
+import { installPackage } from "../support/consumer.mjs";
 
 let project;
 before(async () => {
@@ -30,7 +30,7 @@ test("the tarball holds the package and nothing else", async () => {
   assert.deepEqual(entries, ["CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT", "README.md", "dist", "package.json"]);
   const inside = await readdir(join(folder, "dist"), { recursive: true });
   assert.deepEqual(
-    inside.filter((file) => file !== "wasm" && !/\.(?:js|mjs|d\.ts|d\.mts|node)$/.test(file)),
+    inside.filter((file) => !["nestjs", "wasm"].includes(file) && !/\.(?:js|mjs|d\.ts|d\.mts|node)$/.test(file)),
     [],
   );
 });
@@ -124,14 +124,9 @@ test("the entries that are named after a package work imported and required, and
   const found = () => Promise.all(files.map(async (file) => JSON.parse((await project.node([file])).stdout)));
   const without = { ...NAMED, axios: "needs it" };
   assert.deepEqual(await found(), [without, without]);
-  await lend("axios");
+  await project.lend("axios");
   assert.deepEqual(await found(), [NAMED, NAMED]);
 });
-
-/** Lends a package of the repository to the project. */
-async function lend(name) {
-  await symlink(join(ROOT, "node_modules", name), join(project.folder, "node_modules", name), "dir");
-}
 
 const TYPED = `
 const breaker: Breaker = new CircuitBreaker('billing', { tripOn: 'consecutive', failureThreshold: 3 });
@@ -177,7 +172,7 @@ for (const [name, file, options] of [
 }
 
 test("its types are what each package takes that an entry is named after", async () => {
-  for (const name of ["undici", "undici6", "hono", "fastify", "@types"]) await lend(name);
+  await project.lend("undici", "undici6", "hono", "fastify", "@types");
   const text = `
     import axios from "axios";
     import { fastify } from "fastify";
@@ -209,3 +204,66 @@ test("its types are what each package takes that an entry is named after", async
   ];
   await project.tsc([...options, "named.mts", "named.cts"]);
 });
+
+test("switchgear/nestjs says what it needs where that is missing, and works where it is there", async () => {
+  const missing = "try { require('switchgear/nestjs') } catch (error) { console.log(error.message.split('\\n')[0]) }";
+  await project.write("missing.cjs", missing);
+  const { stdout } = await project.node(["missing.cjs"]);
+  assert.match(stdout, /^Cannot find module '(?:@nestjs\/common|reflect-metadata|rxjs)'$/m);
+  await project.lend("@nestjs", "reflect-metadata", "rxjs", "@types");
+  await project.write(
+    "nestjs.mjs",
+    `import { createRequire } from 'node:module';
+     import { Test } from '@nestjs/testing';
+     import { CircuitOpenError } from 'switchgear';
+     import * as esm from 'switchgear/nestjs';
+     const cjs = createRequire(import.meta.url)('switchgear/nestjs');
+     for (const name of Object.keys(cjs)) if (esm[name] !== cjs[name]) throw new Error(name + ' differs');
+     const { CircuitBreakerModule, CircuitBreakerService, CircuitOpenException } = esm;
+     const module = await Test.createTestingModule({ imports: [CircuitBreakerModule.forRoot()] }).compile();
+     const breaker = module.get(CircuitBreakerService).get('billing');
+     breaker.forceOpen();
+     const refusal = await breaker.execute(() => 1).catch((error) => error);
+     console.log(refusal instanceof CircuitOpenException, refusal instanceof CircuitOpenError);`,
+  );
+  assert.equal((await project.node(["nestjs.mjs"])).stdout.trim(), "true true");
+});
+
+const NEST = `
+import { CircuitBreakerModule, type CircuitBreakerService, CircuitOpenException, Retryable, WithCircuitBreaker } from 'switchgear/nestjs';
+import { ServiceUnavailableException } from '@nestjs/common';
+import type { Breaker } from 'switchgear';
+export class Billing {
+  @Retryable({ policy: { maxAttempts: 2 } })
+  @WithCircuitBreaker({ key: (args) => args[0], policy: { maxKeys: 5 }, fallback: (error, order: string) => order })
+  async charge(order: string): Promise<string> {
+    return order;
+  }
+}
+export const module = CircuitBreakerModule.forRoot({ defaults: { failureThreshold: 1 } });
+export const breaker = (service: CircuitBreakerService): Breaker => service.get('billing', { windowMs: 5 });
+export const wait = (error: CircuitOpenException): number | null => (error satisfies ServiceUnavailableException).retryAfterMs;
+// @ts-expect-error: no such option
+CircuitBreakerModule.forRoot({ default: {} });
+// @ts-expect-error: the value is a number
+Retryable({ policy: { maxAttempts: '2' } });
+`;
+
+for (const [file, options] of [
+  ["nest.mts", ["--module", "nodenext"]],
+  ["nest.cts", ["--module", "node16"]],
+  ["nest.ts", ["--module", "esnext", "--moduleResolution", "bundler"]],
+]) {
+  test(`the types of switchgear/nestjs hold under tsc --strict (${file})`, async () => {
+    await project.write(file, NEST);
+    const strict = [
+      "--strict",
+      "--exactOptionalPropertyTypes",
+      "--skipLibCheck",
+      "--experimentalDecorators",
+      "--types",
+      "node",
+    ];
+    await project.tsc([...strict, "--noEmit", "--target", "es2022", ...options, file]);
+  });
+}

@@ -18,6 +18,7 @@ import {
   TimeError,
   version,
 } from "switchgear";
+import * as nestjs from "switchgear/nestjs";
 import { describe, expect, test } from "vitest";
 import { native } from "../../../dist/native.js";
 import type {} from "../../../dist/native-shared.js";
@@ -48,6 +49,29 @@ describe("the package", () => {
       "guardFetch",
       "version",
     ]);
+  });
+
+  test("switchgear/nestjs exports what the documentation says and nothing else, and the same errors", () => {
+    expect(Object.keys(nestjs).sort()).toEqual([
+      "CallTimeoutError",
+      "CircuitBreakerHealthIndicator",
+      "CircuitBreakerModule",
+      "CircuitBreakerService",
+      "CircuitOpenError",
+      "CircuitOpenException",
+      "ConfigError",
+      "InjectCircuitBreaker",
+      "NameError",
+      "Retryable",
+      "StoreError",
+      "StoreUnavailableError",
+      "TimeError",
+      "WithCircuitBreaker",
+      "getCircuitBreakerToken",
+    ]);
+    const cjs = require("switchgear/nestjs");
+    for (const [name, value] of Object.entries(nestjs)) expect(cjs[name], name).toBe(value);
+    expect(nestjs.CircuitOpenError).toBe(CircuitOpenError);
   });
 
   test("one version: the workspace's, the package's, the lock file's, the native module's", () => {
@@ -135,6 +159,30 @@ describe("errors", () => {
     expect(error.name).toBe(name);
     expect(String(error)).toBe(`${name}: ${error.message}`);
     expect(Object.prototype.toString.call(error)).toBe("[object Error]");
+  });
+
+  test("instanceof knows a refusal by its code, of whatever copy of the package, and nothing that only has one", () => {
+    const path = require.resolve("switchgear");
+    const cached = Object.keys(require.cache).filter((file) => !file.endsWith(".node"));
+    for (const file of cached) delete require.cache[file];
+    const copy = require(path);
+    const theirs = new copy.CircuitOpenError(REFUSAL);
+    expect(Object.getPrototypeOf(theirs)).not.toBe(CircuitOpenError.prototype);
+    expect(theirs instanceof CircuitOpenError).toBe(true);
+    expect(new CircuitOpenError(REFUSAL) instanceof copy.CircuitOpenError).toBe(true);
+    expect(theirs instanceof StoreUnavailableError).toBe(false);
+    expect(new copy.StoreUnavailableError("c", new StoreError("LOADING")) instanceof StoreUnavailableError).toBe(true);
+    class Own extends CircuitOpenError {}
+    expect(new Own(REFUSAL) instanceof Own && new Own(REFUSAL) instanceof CircuitOpenError).toBe(true);
+    expect(theirs instanceof Own || new CircuitOpenError(REFUSAL) instanceof Own).toBe(false);
+    const hostile = new Proxy(new Error("no"), {
+      get: () => {
+        throw new Error("not yours");
+      },
+    });
+    for (const other of [{ code: "circuit_open" }, null, "circuit_open", hostile]) {
+      expect((other as unknown) instanceof CircuitOpenError).toBe(false);
+    }
   });
 
   test("a refusal carries what frameworks and retry loops look for", () => {

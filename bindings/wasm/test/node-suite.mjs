@@ -1,5 +1,6 @@
 // The Node package where the native file is missing: removes it from a copy of the package, and runs there the whole suite of
-// the Node package, and the vectors. Nothing is set and nothing replaced: what runs is what a user gets.
+// the Node package, and the vectors. Nothing is set and nothing replaced: what runs is what a user gets. Only what stands on the
+// facade, and so knows no difference, is not run again: NestJS.
 import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -34,7 +35,10 @@ try {
   const environment = { ...process.env, NODE_OPTIONS: "--disable-warning=switchgear_wasm" };
   const run = (...args) =>
     spawnSync(process.execPath, args, { cwd: folder, env: environment, stdio: "inherit" }).status === 0;
-  const held = [run(vitest(), "run", ...process.argv.slice(2)), run("bindings/node/test/vectors.mjs")];
+  const held = [
+    run(vitest(), "run", "--exclude", "**/nestjs*", ...process.argv.slice(2)),
+    run("bindings/node/test/vectors.mjs"),
+  ];
   process.exitCode = held.every(Boolean) ? 0 : 1;
 } finally {
   rmSync(folder, { recursive: true, force: true });

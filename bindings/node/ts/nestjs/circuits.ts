@@ -25,7 +25,7 @@ export type AnyBreaker = CircuitBreaker | DistributedCircuitBreaker;
 /** What the module knows of a circuit before anybody calls it. */
 export interface Declaration {
   /** The policy beside the method, or given to the service; it overrides what the module says. */
-  readonly policy: (CircuitBreakerPolicy & { maxKeys?: number | undefined }) | undefined;
+  readonly policy: CircuitBreakerPolicy | undefined;
   /** Whether it is a circuit per key. */
   readonly keyed: boolean;
   /** The class whose name it has by default; null where somebody has named it. */

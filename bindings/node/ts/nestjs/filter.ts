@@ -24,7 +24,7 @@ export class RefusalFilter implements ExceptionFilter<Refusal> {
     const response: unknown = host.getArgByIndex(1);
     const answer = answerTo(error);
     if (isRaw(response)) answerRaw(response, answer);
-    else if (httpAdapter.isHeadersSent(response)) httpAdapter.end(response);
+    else if (httpAdapter.isHeadersSent(response) || hasBegun(response)) httpAdapter.end(response);
     else {
       for (const [name, value] of Object.entries(answer.headers)) httpAdapter.setHeader(response, name, value);
       httpAdapter.reply(response, answer.body, answer.status);
@@ -43,6 +43,11 @@ export class RefusalFilter implements ExceptionFilter<Refusal> {
 /** Ahead of a route, in a middleware, Fastify has no reply yet: what is there is Node's. */
 function isRaw(response: unknown): response is ServerResponse {
   return response instanceof ServerResponse && !("header" in response);
+}
+
+/** Fastify's reply does not know what a route has written to the response behind it. */
+function hasBegun(response: unknown): boolean {
+  return (response as { raw?: Partial<ServerResponse> }).raw?.headersSent === true;
 }
 
 function answerRaw(response: ServerResponse, { status, headers, body }: ProblemAnswer): void {

@@ -28,11 +28,14 @@ export type CircuitHealthResult = Record<
 >;
 
 /** A circuit that is not closed. */
-interface OpenCircuit {
+export interface OpenCircuit {
+  /** Its name. */
   readonly circuit: string;
   /** `unknown` where its store does not answer. */
   readonly state: State | "unknown";
+  /** Who decides. */
   readonly mode?: Mode;
+  /** Milliseconds until a probe is admitted. */
   readonly remainingOpenMs?: number;
 }
 
@@ -46,7 +49,10 @@ interface OpenCircuit {
  */
 @Injectable()
 export class CircuitBreakerHealthIndicator {
-  /** Made by Nest. */
+  /**
+   * Made by Nest.
+   * @internal
+   */
   constructor(
     @Inject(Circuits) private readonly circuits: Circuits,
     @Inject(ModuleRef) private readonly module: ModuleRef,

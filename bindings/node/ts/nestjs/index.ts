@@ -7,11 +7,24 @@
 
 import "../load";
 
-export type { RefusalFields } from "../error";
+export {
+  CallTimeoutError,
+  CircuitOpenError,
+  ConfigError,
+  NameError,
+  type RefusalFields,
+  StoreError,
+  StoreUnavailableError,
+  TimeError,
+} from "../error";
 export type { Problem } from "../problem";
-export type { SharedPermit } from "../shared-permit";
 export { CircuitOpenException } from "./exception";
-export { CircuitBreakerHealthIndicator, type CircuitHealthOptions, type CircuitHealthResult } from "./health";
+export {
+  CircuitBreakerHealthIndicator,
+  type CircuitHealthOptions,
+  type CircuitHealthResult,
+  type OpenCircuit,
+} from "./health";
 export { getCircuitBreakerToken, InjectCircuitBreaker } from "./inject";
 export { CircuitBreakerModule } from "./module";
 export type {
@@ -19,8 +32,9 @@ export type {
   CircuitBreakerModuleAsyncOptions,
   CircuitBreakerModuleOptions,
   CircuitBreakerOptionsFactory,
+  ModuleOptionsGiven,
   SharedModuleOptions,
 } from "./options";
 export { Retryable, type RetryableOptions, type RetryPolicy } from "./retryable";
 export { CircuitBreakerService } from "./service";
-export { WithCircuitBreaker, type WithCircuitBreakerOptions } from "./with-circuit-breaker";
+export { type MethodPolicy, WithCircuitBreaker, type WithCircuitBreakerOptions } from "./with-circuit-breaker";

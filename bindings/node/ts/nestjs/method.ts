@@ -33,7 +33,8 @@ export type NamedClass = object & { readonly name: string };
 export class Method {
   /** What calls give. */
   gives: Gives;
-  private readonly aspects: Aspect[] = [];
+  /** What its decorators add, the outermost first. */
+  readonly aspects: Aspect[] = [];
   private readonly bare = new WeakMap<object, Step>();
   private readonly bound = new WeakMap<Circuits, WeakMap<object, Step>>();
 
@@ -52,10 +53,19 @@ export class Method {
     this.gives = givenBy(original, declared);
   }
 
-  /** `Class.method`, after the class of the instance or, where that has no name, after the declaring one. */
+  /**
+   * The class that the circuit of an instance's method is called after: its own. But the declaring one where its own has no name,
+   * and where it has another decorated method of this name, which calls this one by `super`.
+   */
+  classFor(owner: NamedClass): NamedClass {
+    const isHidden = outermost(owner, this.key) !== this;
+    return owner.name === "" || isHidden ? this.declaring : owner;
+  }
+
+  /** `Class.method`, as an instance of the class has it. */
   nameIn(owner: NamedClass): string {
     const key = typeof this.key === "symbol" ? (this.key.description ?? "") : this.key;
-    return `${owner.name || this.declaring.name}.${key}`;
+    return `${this.classFor(owner).name}.${key}`;
   }
 
   /** Adds what a decorator says. */
@@ -172,6 +182,15 @@ export function checkedOrder(order: unknown, byDefault: number): number {
   if (order === undefined) return byDefault;
   if (typeof order !== "number" || !Number.isFinite(order)) throw outOfRange("order", "a number", order);
   return order;
+}
+
+/** The decorated method of this name that an instance of a class comes to first; of two decorated ones the more derived. */
+function outermost(owner: NamedClass, key: string | symbol): Method | undefined {
+  for (let of: unknown = (owner as { prototype?: unknown }).prototype; of; of = Object.getPrototypeOf(of)) {
+    const own = byPrototype.get(of)?.findLast((method) => method.key === key);
+    if (own !== undefined) return own;
+  }
+  return undefined;
 }
 
 /** By the function that stands in the class. */

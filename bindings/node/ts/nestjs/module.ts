@@ -1,20 +1,27 @@
-import { type DynamicModule, type FactoryProvider, type InjectionToken, Module, type Provider } from "@nestjs/common";
+import {
+  type DynamicModule,
+  type FactoryProvider,
+  type InjectionToken,
+  Module,
+  type Provider,
+  Scope,
+} from "@nestjs/common";
 import { APP_FILTER, ModulesContainer } from "@nestjs/core";
 import { outOfRange } from "../config";
-import { ConfigError } from "../error";
 import { adopt } from "./bind";
 import { Circuits } from "./circuits";
 import { clientOf } from "./client";
 import { RefusalFilter } from "./filter";
 import { CircuitBreakerHealthIndicator } from "./health";
-import { Home } from "./home";
+import { Home, modulesThatSee, type Module as Seen } from "./home";
 import { getCircuitBreakerToken, injectedNames } from "./inject";
 import { methodsOf } from "./method";
 import {
+  type CheckedModuleOptions,
   type CircuitBreakerModuleAsyncOptions,
   type CircuitBreakerModuleOptions,
   type CircuitBreakerOptionsFactory,
-  checkedGlobal,
+  checkedAsyncOptions,
   checkedModuleOptions,
 } from "./options";
 import { CircuitBreakerService } from "./service";
@@ -35,73 +42,71 @@ import { CircuitBreakerService } from "./service";
 // biome-ignore lint/complexity/noStaticOnlyClass: a module of Nest is a class, and its options are static methods of it.
 export class CircuitBreakerModule {
   /**
-   * With options that are known now.
-   *
-   * @throws {@link ConfigError} for `isGlobal`; whatever else is wrong with the options, or with the policy of a decorated method,
-   * fails the boot with one, naming the option, the value and what is valid
+   * With options that are known now. What is wrong with them, or with the policy of a decorated method, fails the boot: with a
+   * `ConfigError` naming the option, the value and what is valid, or where it is a name or a clock with a `NameError` or `TimeError`.
    */
   static forRoot(options: CircuitBreakerModuleOptions = {}): DynamicModule {
-    const isGlobal = checkedGlobal((options as CircuitBreakerModuleOptions | null)?.isGlobal);
     // By a function: Nest 10 would write out everything in a value, a Redis client too, to know the module again by it.
-    return moduleOf([{ provide: OPTIONS, useFactory: () => options }], isGlobal);
+    const given = { provide: OPTIONS, useFactory: () => checkedModuleOptions(options, false) };
+    return moduleOf([given], (options as CircuitBreakerModuleOptions | null)?.isGlobal);
   }
 
-  /**
-   * With options that a provider gives, or a factory of its own.
-   *
-   * @throws {@link ConfigError} unless there is one of `useFactory`, `useClass` and `useExisting`; and as {@link forRoot}
-   */
+  /** With options that a factory gives, or a provider. What is wrong with them fails the boot, as with {@link forRoot}. */
   static forRootAsync(options: CircuitBreakerModuleAsyncOptions): DynamicModule {
-    const isGlobal = checkedGlobal(options.isGlobal);
-    return moduleOf(optionProviders(options), isGlobal, options.imports);
+    return moduleOf(asyncOptions(options), options?.isGlobal, options?.imports);
   }
 }
 
 const OPTIONS = Symbol("CircuitBreakerModuleOptions");
+const GIVEN = Symbol("what a factory of CircuitBreakerModuleOptions gives");
 const IMPORT = Symbol("which import of CircuitBreakerModule this is");
-const WAYS = ["useFactory", "useClass", "useExisting"] as const;
 let imports = 0;
 
-function moduleOf(options: Provider[], isGlobal: boolean, imported: DynamicModule["imports"] = []): DynamicModule {
+function moduleOf(
+  options: Provider[],
+  isGlobal: boolean | undefined,
+  imported: DynamicModule["imports"] = [],
+): DynamicModule {
   imports += 1;
   const given = [
     ...options,
     // Two imports are two modules, though nothing in them may differ that Nest 10 looks at.
     { provide: IMPORT, useValue: imports },
-    { provide: Circuits, useFactory: circuitsOf, inject: [OPTIONS, ModulesContainer] },
+    { provide: Circuits, useFactory: circuitsOf, inject: [OPTIONS, ModulesContainer, IMPORT] },
     { provide: APP_FILTER, useClass: RefusalFilter },
     CircuitBreakerService,
     CircuitBreakerHealthIndicator,
   ];
   return {
     module: CircuitBreakerModule,
-    global: isGlobal,
+    global: isGlobal ?? true,
     imports: imported,
     // Looked at when the application is made: by then all classes have said what they want to have injected.
     get providers(): Provider[] {
       return [...given, ...injectedNames().map(breakerProvider)];
     },
     get exports(): InjectionToken[] {
-      return [
-        Circuits,
-        CircuitBreakerService,
-        CircuitBreakerHealthIndicator,
-        ...injectedNames().map(getCircuitBreakerToken),
-      ];
+      const breakers = injectedNames().map(getCircuitBreakerToken);
+      return [Circuits, CircuitBreakerService, CircuitBreakerHealthIndicator, ...breakers];
     },
   };
 }
 
 function breakerProvider(name: string): FactoryProvider {
   const useFactory = (circuits: Circuits) => circuits.get(name);
-  return { provide: getCircuitBreakerToken(name), useFactory, inject: [Circuits] };
+  // Transient: made for who has it injected. The names are those of all classes there are, in other applications too.
+  return { provide: getCircuitBreakerToken(name), useFactory, inject: [Circuits], scope: Scope.TRANSIENT };
 }
 
 /** The circuits of an application, once their client is there; with what decorated methods say of them. */
-async function circuitsOf(given: unknown, container: ModulesContainer): Promise<Circuits> {
-  const options = checkedModuleOptions(given);
+async function circuitsOf(
+  options: CheckedModuleOptions,
+  container: ModulesContainer,
+  which: number,
+): Promise<Circuits> {
   const circuits = new Circuits(options, await clientOf(options.redis, container));
-  const home = new Home(container, circuits);
+  const isOurs = ({ providers }: Seen) => providers.get(IMPORT)?.instance === which;
+  const home = new Home(() => modulesThatSee(container, isOurs), circuits);
   try {
     for (const of of home.classes()) for (const method of methodsOf(of)) method.declare(circuits, of);
   } catch (error) {
@@ -113,39 +118,30 @@ async function circuitsOf(given: unknown, container: ModulesContainer): Promise<
   return circuits;
 }
 
-function optionProviders({
-  useFactory,
-  inject,
-  useClass,
-  useExisting,
-  ...given
-}: CircuitBreakerModuleAsyncOptions): Provider[] {
-  const ways = { useFactory, useClass, useExisting };
-  const one = WAYS.filter((way) => ways[way] !== undefined);
-  if (one.length !== 1) {
-    const shown = one.length === 0 ? "none of them" : one.join(" and ");
-    throw new ConfigError(
-      `\`forRootAsync\` must be given one of ${WAYS.join(", ")}, got ${shown}`,
-      "forRootAsync",
-      shown,
-    );
+function asyncOptions(options: unknown): Provider[] {
+  const checked = {
+    provide: OPTIONS,
+    useFactory: (given: unknown) => checkedModuleOptions(given, true),
+    inject: [GIVEN],
+  };
+  try {
+    return [checked, ...givenBy(checkedAsyncOptions(options))];
+  } catch (error) {
+    const fail = () => {
+      throw error;
+    };
+    return [{ provide: OPTIONS, useFactory: fail }];
   }
-  const unknown = Object.keys(given).find((name) => name !== "imports" && name !== "isGlobal");
-  if (unknown !== undefined) {
-    const valid = [...WAYS, "inject", "imports", "isGlobal"].join(", ");
-    throw new ConfigError(`\`${unknown}\` is not an option; valid are ${valid}`, unknown);
-  }
-  if (useFactory !== undefined) {
-    if (typeof useFactory !== "function") throw outOfRange("useFactory", "a function", useFactory);
-    return [{ provide: OPTIONS, useFactory, inject: inject ?? [] }];
-  }
-  if (useClass !== undefined) {
-    return [{ provide: useClass, useClass }, fromFactory(useClass)];
-  }
-  return [fromFactory(useExisting as InjectionToken)];
 }
 
-function fromFactory(token: InjectionToken): FactoryProvider {
-  const useFactory = (factory: CircuitBreakerOptionsFactory) => factory.createCircuitBreakerOptions();
-  return { provide: OPTIONS, useFactory, inject: [token] };
+function givenBy({ useFactory, inject = [], useClass, useExisting }: CircuitBreakerModuleAsyncOptions): Provider[] {
+  if (useFactory !== undefined) return [{ provide: GIVEN, useFactory, inject }];
+  const token = useClass ?? (useExisting as InjectionToken);
+  const given = (factory: CircuitBreakerOptionsFactory) => {
+    if (typeof factory?.createCircuitBreakerOptions === "function") return factory.createCircuitBreakerOptions();
+    const way = useClass === undefined ? "useExisting" : "useClass";
+    throw outOfRange(way, "a class with a method `createCircuitBreakerOptions`", factory);
+  };
+  const provider = { provide: GIVEN, useFactory: given, inject: [token] };
+  return useClass === undefined ? [provider] : [{ provide: useClass, useClass }, provider];
 }

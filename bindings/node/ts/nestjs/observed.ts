@@ -39,6 +39,7 @@ class Call {
   private readonly controller = new AbortController();
   private readonly stopped = new Subject<void>();
   private delivering = false;
+  private ended = false;
   private instead: { readonly value: unknown } | undefined;
 
   constructor(
@@ -86,8 +87,14 @@ class Call {
             if (this.subscriber.closed) this.giveUp();
             else this.deliver(value);
           },
-          error: reject,
-          complete: () => resolve(last),
+          error: (error) => {
+            this.ended = true;
+            reject(error);
+          },
+          complete: () => {
+            this.ended = true;
+            resolve(last);
+          },
         });
     });
   }
@@ -101,9 +108,9 @@ class Call {
     }
   }
 
-  /** Neutral, where the call has not ended before. */
+  /** Neutral, where the source has not ended before. */
   private giveUp(): void {
-    this.controller.abort();
+    if (!this.ended) this.controller.abort();
     this.stopped.next();
   }
 }

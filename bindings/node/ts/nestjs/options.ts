@@ -1,5 +1,5 @@
 import type { FactoryProvider, InjectionToken, ModuleMetadata, Type } from "@nestjs/common";
-import { checkedBoolean, checkedFunction, describe, optionsOf, outOfRange } from "../config";
+import { checkedBoolean, checkedFunction, optionsOf, outOfRange } from "../config";
 import type { SharedOptions } from "../distributed";
 import { ConfigError } from "../error";
 import { EVENT_NAMES } from "../events";
@@ -87,10 +87,17 @@ export interface CheckedModuleOptions {
 
 /**
  * Checks the options of the module.
+ *
+ * @param made - whether a factory gave them, which is too late for `isGlobal`
  * @throws {@link ConfigError} naming the option, the value and what is valid
  */
-export function checkedModuleOptions(given: unknown): CheckedModuleOptions {
-  const { defaults, circuits, redis, prefix, shared, on } = optionsOf("options", given, MODULE_OPTIONS);
+export function checkedModuleOptions(given: unknown, made: boolean): CheckedModuleOptions {
+  const { defaults, circuits, redis, prefix, shared, on, isGlobal } = optionsOf("options", given, MODULE_OPTIONS);
+  if (isGlobal !== undefined) checkedBoolean("isGlobal", isGlobal);
+  if (isGlobal !== undefined && made) {
+    const where = "beside `useFactory`, `useClass` or `useExisting`, for what those give comes too late";
+    throw new ConfigError(`\`isGlobal\` must be given ${where}`, "isGlobal");
+  }
   if (defaults !== undefined) plain("defaults", defaults);
   if (redis !== undefined && !isClient(redis) && !isToken(redis)) {
     throw outOfRange("redis", "a client of Redis or its injection token", redis);
@@ -121,14 +128,6 @@ export function checkedModuleOptions(given: unknown): CheckedModuleOptions {
 }
 
 /**
- * Checks what `forRoot` and `forRootAsync` have to know before anything is made.
- * @throws {@link ConfigError}
- */
-export function checkedGlobal(isGlobal: unknown): boolean {
-  return isGlobal === undefined || checkedBoolean("isGlobal", isGlobal);
-}
-
-/**
  * What of an option that should be a policy went wrong, with where it stands.
  * @param where - `defaults`, say
  */
@@ -137,11 +136,30 @@ export function located(error: unknown, where: string): unknown {
   return new ConfigError(`${error.message} (in ${where})`, error.field, error.value);
 }
 
+/**
+ * Checks the options of `forRootAsync`.
+ * @throws {@link ConfigError} unless there is one way in which the options are given
+ */
+export function checkedAsyncOptions(given: unknown): CircuitBreakerModuleAsyncOptions {
+  const options = optionsOf("options", given, ASYNC_OPTIONS);
+  const { useFactory, isGlobal } = options;
+  const ways = WAYS.filter((way) => options[way] !== undefined);
+  if (ways.length !== 1) {
+    const shown = ways.length === 0 ? "none of them" : ways.join(" and ");
+    throw new ConfigError(`\`options\` must have one of ${WAYS.join(", ")}, got ${shown}`, "options", shown);
+  }
+  if (useFactory !== undefined) checkedFunction("useFactory", useFactory);
+  if (isGlobal !== undefined) checkedBoolean("isGlobal", isGlobal);
+  return options;
+}
+
 /** Whether something may be an injection token; anything else that is an object is a client. */
 export function isToken(redis: unknown): redis is InjectionToken {
   return typeof redis === "string" || typeof redis === "symbol" || typeof redis === "function";
 }
 
+const WAYS = ["useFactory", "useClass", "useExisting"] as const;
+const ASYNC_OPTIONS = [...WAYS, "inject", "imports", "isGlobal"];
 const MODULE_OPTIONS = ["defaults", "circuits", "redis", "prefix", "shared", "isGlobal", "on"];
 const STORE_EVENTS = ["degraded", "restored", "storeError", "configMismatch"] as const satisfies (keyof StoreEvents)[];
 const STORE_OPTIONS = ["timeoutMs", "clock", "instance", "events"] as const satisfies (keyof SharedModuleOptions)[];
@@ -175,7 +193,7 @@ function listeners(on: unknown): CheckedModuleOptions["on"] {
   const known: readonly string[] = [...EVENT_NAMES, ...STORE_EVENTS];
   for (const [event, listener] of Object.entries(on === undefined ? {} : plain("on", on))) {
     if (!known.includes(event)) {
-      throw new ConfigError(`\`on\` must be an object of ${known.join(", ")}, got ${describe(event)}`, "on", event);
+      throw outOfRange("on", `an object of ${known.join(", ")}`, event);
     }
     if (listener !== undefined) heard.set(event, checkedFunction(`on.${event}`, listener));
   }

@@ -7,7 +7,10 @@ import { Circuits } from "./circuits";
 export class CircuitBreakerService {
   readonly #circuits: Circuits;
 
-  /** Made by Nest. */
+  /**
+   * Made by Nest.
+   * @internal
+   */
   constructor(@Inject(Circuits) circuits: Circuits) {
     this.#circuits = circuits;
   }

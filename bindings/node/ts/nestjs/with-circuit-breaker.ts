@@ -6,14 +6,21 @@ import type { AnyBreaker, Circuits } from "./circuits";
 import { guardedStep } from "./guarded";
 import { type Aspect, checkedOrder, decorate, type Method, methodsOf, type NamedClass, type Step } from "./method";
 
+/** How the circuit of a method behaves, or the circuits. */
+export interface MethodPolicy extends CircuitBreakerPolicy {
+  /**
+   * How many circuits there are at most where there is one per key, 1 to 1 000 000; the least recently used goes first, closed
+   * ones before others.
+   * @defaultValue `1024`
+   */
+  maxKeys?: number | undefined;
+}
+
 /** Options of {@link WithCircuitBreaker}. Each may be left out, and `undefined` means left out. */
 // biome-ignore lint/suspicious/noExplicitAny: the arguments of the method, which a decorator does not see.
 export interface WithCircuitBreakerOptions<A extends unknown[] = any[]> {
-  /**
-   * How the circuit behaves: overrides what the module says. With a {@link key} also `maxKeys`: how many circuits there are at
-   * most, 1 to 1 000 000, 1024 by default; the least recently used goes first, closed ones before others.
-   */
-  policy?: (CircuitBreakerPolicy & { maxKeys?: number | undefined }) | undefined;
+  /** How the circuit behaves: overrides what the module says. */
+  policy?: MethodPolicy | undefined;
   /** Makes it a circuit per key, called `name:key`: the key of a call, given the array of its arguments. */
   key?: ((args: A) => string) | undefined;
   /**
@@ -49,7 +56,7 @@ export interface WithCircuitBreakerOptions<A extends unknown[] = any[]> {
  * @example
  * ```ts
  * class Billing {
- *   \@WithCircuitBreaker({ policy: { failureThreshold: 3 }, fallback: (refusal, order) => queued(order) })
+ *   @WithCircuitBreaker({ policy: { failureThreshold: 3 }, fallback: (refusal, order) => queued(order) })
  *   async charge(order: string): Promise<string> {
  *     return billing.charge(order);
  *   }
@@ -62,7 +69,11 @@ export interface WithCircuitBreakerOptions<A extends unknown[] = any[]> {
 export function WithCircuitBreaker(options?: WithCircuitBreakerOptions): MethodDecorator {
   const given = checkedOptions(options);
   return (target, key, descriptor) => {
-    decorate(new CircuitAspect(given), target, key, descriptor);
+    const { aspects } = decorate(new CircuitAspect(given), target, key, descriptor);
+    if (aspects.filter((aspect) => aspect instanceof CircuitAspect && aspect.isCalled(given.name)).length > 1) {
+      const why = "each is a circuit of its own";
+      throw new ConfigError(`\`name\` must differ between the @WithCircuitBreaker of one method, for ${why}`, "name");
+    }
     injectCircuits(target, (circuits, owner) => {
       for (const method of methodsOf(owner)) method.prepare(circuits, owner);
     });
@@ -91,6 +102,11 @@ class CircuitAspect implements Aspect {
     this.order = options.order;
   }
 
+  /** Whether this is the name that it was given. */
+  isCalled(name: string | undefined): boolean {
+    return this.options.name === name;
+  }
+
   declare(method: Method, circuits: Circuits, owner: NamedClass): void {
     const { key, name, policy } = this.options;
     const by = `@WithCircuitBreaker of ${method.nameIn(owner)}`;
@@ -100,7 +116,7 @@ class CircuitAspect implements Aspect {
     circuits.declare(name ?? method.nameIn(owner), {
       policy,
       keyed: key !== undefined,
-      owner: name === undefined ? owner : null,
+      owner: name === undefined ? method.classFor(owner) : null,
       by,
     });
   }
