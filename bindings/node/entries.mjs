@@ -12,6 +12,7 @@ const WRITTEN = {
   axios: `import axios from "axios";
 import { adapterFor } from "./axios-adapter.js";
 import "./load.js";
+export { CircuitOpenError, ConfigError, NameError, StoreUnavailableError, TimeError } from "./error.js";
 export const circuitBreaker = adapterFor(axios);
 `,
 };

@@ -99,10 +99,13 @@ test("it works in worker threads, and in the main thread at the same time", asyn
   assert.equal((await project.node(["worker.mjs"])).stdout.trim(), [USED, USED, USED].join("\n"));
 });
 
+/** What can be thrown by what guards requests. */
+const ERRORS = ["CircuitOpenError", "ConfigError", "NameError", "StoreUnavailableError", "TimeError"];
+
 /** What the entries are for that are named after a package: the names that each exports. */
 const NAMED = {
-  undici: ["circuitBreaker"],
-  axios: ["circuitBreaker"],
+  undici: [...ERRORS, "circuitBreaker"],
+  axios: [...ERRORS, "circuitBreaker"],
   hono: ["circuitOpenHandler", "circuitOpenResponse"],
   fastify: ["circuitOpenHandler"],
 };

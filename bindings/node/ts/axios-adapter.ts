@@ -23,8 +23,9 @@ export interface AdapterOptions {
 /** What axios takes as its `adapter`, with its circuits. */
 export interface CircuitAdapter<B extends AnyBreaker> extends Circuits<B>, Adapter {}
 
+/** What sends a request, as axios has it. */
 // biome-ignore lint/suspicious/noExplicitAny: axios's types are two sets, for `import` and for `require`, and need not be installed.
-type Adapter = (config: any) => Promise<any>;
+export type Adapter = (config: any) => Promise<any>;
 
 /** Makes adapters. */
 export interface MakeAdapter {

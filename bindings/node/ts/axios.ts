@@ -9,7 +9,8 @@ import "./load";
 import axios from "axios";
 import { adapterFor, type MakeAdapter } from "./axios-adapter";
 
-export type { AdapterOptions, CircuitAdapter, MakeAdapter } from "./axios-adapter";
+export type { Adapter, AdapterOptions, CircuitAdapter, MakeAdapter } from "./axios-adapter";
+export { CircuitOpenError, ConfigError, NameError, StoreUnavailableError, TimeError } from "./error";
 export type { AnyBreaker, AnyGroup, Circuits, GroupOptions } from "./http-circuits";
 export type { OriginOptions, RetryAfterOptions } from "./origins";
 

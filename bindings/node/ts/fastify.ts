@@ -8,15 +8,25 @@
 import { answerTo } from "./problem";
 import { refusalIn } from "./refusal-in";
 
+/** What of Fastify's logger is used. */
+export interface Log {
+  /** Logs an error. */
+  error(about: object, text: string): void;
+}
+
 /** What of Fastify's request is used. */
-interface Request {
-  readonly log: { error(about: object, text: string): void };
+export interface Request {
+  /** The log of the service. */
+  readonly log: Log;
 }
 
 /** What of Fastify's reply is used. */
-interface Reply {
+export interface Reply {
+  /** Sets the status. */
   code(status: 503): Reply;
+  /** Sets headers. */
   headers(headers: Record<string, string>): Reply;
+  /** Sends the answer. */
   send(body: string): unknown;
 }
 

@@ -8,9 +8,11 @@ import { answerTo } from "./problem";
 import { refusalIn } from "./refusal-in";
 
 /** What of Hono's `Context` is used. */
-interface Context {
+export interface Context {
+  /** Makes the answer, with the headers that were set before. */
   // biome-ignore lint/suspicious/noExplicitAny: Hono's own types say more than can be said without Hono.
   newResponse(body: any, answer: any): Response;
+  /** Makes an answer of a text. */
   text(text: string, status: 500): Response;
 }
 

@@ -18,6 +18,7 @@ import { isThenable } from "./thenable";
 import { guardedHandler, type Handler, refuse } from "./undici-handler";
 import { notingUpload } from "./upload";
 
+export { CircuitOpenError, ConfigError, NameError, StoreUnavailableError, TimeError } from "./error";
 export type { AnyBreaker, AnyGroup, Circuits, GroupOptions } from "./http-circuits";
 export type { OriginOptions, RetryAfterOptions } from "./origins";
 
@@ -30,8 +31,18 @@ export interface InterceptorOptions {
   origin?: string | URL | undefined;
 }
 
-/** What undici's `compose` takes, with its circuits. */
+/**
+ * What undici's `compose` takes, with its circuits.
+ * @typeParam B - the breakers that it asks
+ */
 export interface CircuitInterceptor<B extends AnyBreaker> extends Circuits<B> {
+  /**
+   * Puts the circuits in front of a dispatcher.
+   * @typeParam D - how a dispatcher of this version of undici sends
+   * @param dispatch - what sends
+   * @param origin - whose requests they are, as undici 8 says for a `Client` or `Pool`
+   * @returns what sends in its place
+   */
   // biome-ignore lint/suspicious/noExplicitAny: undici's types differ from version to version, and need not be installed.
   <D extends (options: any, handler: any) => boolean>(dispatch: D, origin?: string | null): D;
 }
