@@ -1,6 +1,7 @@
 // The package as a user gets it: packed by npm, installed from the tarball into a project of its own.
-import { existsSync } from "node:fs";
+
 import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
 import { mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
