@@ -51,11 +51,10 @@ def body():
 """,
         """
 def body():
-    # Never open: how often it fails before the process ends is for the machine to say.
-    breaker = CircuitBreaker("c", failure_threshold=1_000_000)
-    breaker.on("failure", lambda event: slowly())
+    breaker = CircuitBreaker("c")
+    breaker.on("success", lambda event: slowly())
     while True:
-        breaker.acquire().record_failure()
+        breaker.acquire().record_success()
 """,
         """
 def body():
