@@ -28,7 +28,6 @@ pub fn shared_listing_name(listing: &External<Listing>, key: String) -> Option<S
 
 /// Reads what the masters of a cluster answer to `CLUSTER NODES`; null where one of them answers something else.
 #[napi(catch_unwind)]
-#[allow(clippy::needless_pass_by_value, reason = "what comes from JavaScript is ours already")]
 pub fn shared_survey(replies: Vec<String>) -> Option<External<Survey>> {
     Survey::read(replies.iter().map(String::as_str)).map(External::new)
 }
