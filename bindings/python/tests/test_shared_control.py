@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import redis
+import redis.asyncio
+import switchgear.redis
+import switchgear.redis.asyncio
 from support.clock import ManualClock
 from support.servers import Server, start_server
 from support.sides import side_of
 from support.stores import PATIENT, name
-from switchgear import ConfigError, InvalidNameError, InvalidTimeError, StateChange, StoreUnavailableError
+from switchgear import (
+    ConfigError,
+    InvalidNameError,
+    InvalidTimeError,
+    Snapshot,
+    State,
+    StateChange,
+    StoreUnavailableError,
+)
+from typing_extensions import assert_type
 
 pytestmark = [
     pytest.mark.thread_unsafe(reason="the tests share one event loop, and each one prefix"),
@@ -134,6 +147,26 @@ def test_each_operation_is_announced_by_the_instance_of_the_store_also_to_breake
         ("manual", "remote", "the console")
     }
     side.do(store.close)
+
+
+def test_types_say_what_is_given(redis_server: Server) -> None:
+    prefix = f"{name()}:"
+    with redis.Redis(port=redis_server.port) as client:
+        store = switchgear.redis.RedisStore(client, prefix=prefix, timeout_ms=PATIENT)
+        control = assert_type(store.control("c", open_duration_ms=1000), switchgear.redis.CircuitControl)
+        control.force_open()
+        (listed,) = assert_type(store.circuits(window_ms=1000), list[switchgear.redis.ListedCircuit])
+        assert (assert_type(listed.name, str), assert_type(listed.snapshot, Snapshot).mode) == ("c", "forced-open")
+
+    async def main() -> None:
+        async with redis.asyncio.Redis(port=redis_server.port) as client:
+            store = switchgear.redis.asyncio.RedisStore(client, prefix=prefix, timeout_ms=PATIENT)
+            control = assert_type(store.control("c"), switchgear.redis.asyncio.CircuitControl)
+            assert assert_type(await control.get_state(), State) == "open"
+            (listed,) = assert_type(await store.circuits(), list[switchgear.redis.ListedCircuit])
+            assert listed == switchgear.redis.ListedCircuit("c", await control.get_snapshot())
+
+    asyncio.run(main())
 
 
 @pytest.mark.parametrize("bad", ["", "a\nb", "n" * 513, "\ud800", 7, None])
