@@ -1,7 +1,7 @@
-"""Makes many circuits in Redis with a library that keeps them there: `python redis_circuits.py LIBRARY STATE CIRCUITS URL`.
+"""Makes many circuits in Redis with a library that keeps them there.
 
-Each is made as the library itself makes it, by calls that fail; interlock-cb writes to Redis where a circuit changes, and not
-before.
+`python redis_circuits.py LIBRARY STATE CIRCUITS URL`. Each is made as the library itself makes it, by calls that fail;
+interlock-cb writes to Redis where a circuit changes, and not before.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ MAKERS: dict[str, Any] = {
     "interlock-cb 2": make_interlock,
 }
 
-GROUPS = {library: FAILURES for library in MAKERS}
+GROUPS = dict.fromkeys(MAKERS, FAILURES)
 
 
 def main(library: str, state: str, circuits: str, url: str) -> None:

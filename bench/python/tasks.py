@@ -209,4 +209,9 @@ REFUSED: dict[str, Task] = {
     "interlock-cb 2, refused": refused_interlock,
 }
 
-GROUPS: dict[str, dict[str, Task]] = {"decorated": DECORATED, "entered": ENTERED, "awaited": AWAITED, "refused": REFUSED}
+GROUPS: dict[str, dict[str, Task]] = {
+    "decorated": DECORATED,
+    "entered": ENTERED,
+    "awaited": AWAITED,
+    "refused": REFUSED,
+}
