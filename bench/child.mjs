@@ -16,6 +16,8 @@ export function startChild(program, args, execArgv = []) {
         child.send(question);
       });
     },
-    end: () => child.disconnect(),
+    end() {
+      if (child.connected) child.disconnect();
+    },
   };
 }

@@ -3,10 +3,10 @@
 //   scripts/bench.sh [--quick | --write] [PART]...
 //
 // Without parts it measures all of them. `--quick` makes a few calls of everything, to see that it runs: nothing is judged.
-// `--write` puts what was measured into docs/benchmarks.md, and after a run of all parts the promises into README.md.
+// `--write` puts what was measured into docs/benchmarks.md, and the promises into README.md.
 import { cpus, loadavg } from "node:os";
 import { parseArgs } from "node:util";
-import { checkPlaces, writeParts, writePromises } from "./pages.mjs";
+import { checkPlaces, writeParts } from "./pages.mjs";
 import { pythonVersion } from "./python-process.mjs";
 import { isMet, Report, verdicts } from "./report.mjs";
 import { redisVersion } from "./server.mjs";
@@ -53,8 +53,5 @@ if (options.quick) {
   console.log("\nTargets");
   for (const line of verdicts(targets)) console.log(`  ${line}`);
 }
-if (options.write) {
-  writeParts(header, reports);
-  if (parts.length === PARTS.length) writePromises(header, targets);
-}
+if (options.write) writeParts(header, reports);
 process.exitCode = options.quick || targets.every(isMet) ? 0 : 1;

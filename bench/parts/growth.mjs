@@ -10,7 +10,7 @@ const PROGRAM = fileURLToPath(new URL("../growth-process.mjs", import.meta.url))
 const SIZES = {
   full: {
     circuits: [1, 10, 100, 1000, 10_000, 100_000],
-    rounds: 31,
+    rounds: 15,
     calls: { bare: 200, alone: 200, crowd: 4000, known: 20_000 },
   },
   quick: { circuits: [1, 20], rounds: 1, calls: { bare: 5, alone: 5, crowd: 5, known: 5 } },

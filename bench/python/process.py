@@ -1,7 +1,8 @@
-"""Measures one task in a process of its own: `python process.py MODULE GROUP TASK`; a line on stdin asks for a sample.
+"""Measures one task in a process of its own: `python process.py MODULE GROUP TASK`.
 
-With the module alone it prints the names of its tasks, by group, as JSON. A sample, on stdout, is the time of one call
-in ns: that of a loop, of as many calls as the line says, or of so many that reading the clock costs nothing.
+Each line on stdin asks for one sample. With the module alone it prints the names of its tasks, by group, as JSON. A
+sample, on stdout, is the time of one call in ns: that of a loop, of as many calls as the line says, or of so many that
+reading the clock costs nothing.
 """
 
 from __future__ import annotations

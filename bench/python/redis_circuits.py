@@ -1,9 +1,7 @@
 """Makes many circuits in Redis with a library that keeps them there.
 
-    python redis_circuits.py LIBRARY STATE CIRCUITS URL
-
-Each is made as the library itself makes it, by calls that fail; interlock-cb writes to Redis where a circuit changes,
-and not before.
+`python redis_circuits.py LIBRARY STATE CIRCUITS URL`. Each is made as the library itself makes it, by calls that fail;
+interlock-cb writes to Redis where a circuit changes, and not before.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 Each task imports only what it measures, and gives a function that makes one call; a task of asyncio is itself awaited.
 Every breaker is as its library makes it without options. Of the libraries, circuitbreaker keeps no circuit in Redis.
-pybreaker has no asyncio. purgatory has no threads here: its repository for them is given an asyncio client, and fails
-at the first call. interlock-cb asks Redis once a second in the background, and decides what comes between by what it
-has heard: so do its neighbours in the table that are called `closed_cache_ms`.
+pybreaker has no asyncio. purgatory has no threads here: its repository for them makes an asyncio client, and fails at
+the first call. interlock-cb asks Redis once a second in the background, and decides what comes between by what it has
+heard: so does what is called `closed_cache_ms`.
 """
 
 from __future__ import annotations
