@@ -35,7 +35,6 @@ import { warn } from "./warn";
 /**
  * A policy that was read already, and whom its breakers report to: how a group makes its members. Its clock is tried here,
  * so once for all of them.
- * @internal
  */
 export class PreparedPolicy {
   constructor(

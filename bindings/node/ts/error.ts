@@ -222,10 +222,7 @@ export class StoreError extends Error {
 }
 constants(StoreError, { name: "StoreError" });
 
-/**
- * What a breaker throws for a refusal: {@link CircuitOpenError}, or the exception that a framework has for it.
- * @internal
- */
+/** What a breaker throws for a refusal: {@link CircuitOpenError}, or the exception that a framework has for it. */
 export type RefusalClass = new (fields: RefusalFields) => CircuitOpenError;
 
 /**

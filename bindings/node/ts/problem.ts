@@ -4,9 +4,11 @@ import type { Refusal } from "./types";
 
 /** The body of the answer: what a client may know. Which circuit refused, and why, is for the log of the service. */
 export interface Problem {
+  /** None of its own: it is what the status says. */
   readonly type: "about:blank";
   /** The phrase of the status, as RFC 9457 wants it of `about:blank`. */
   readonly title: "Service Unavailable";
+  /** That of the answer. */
   readonly status: 503;
   /** When to come back. */
   readonly detail: string;
