@@ -5,7 +5,7 @@ import { createRequire } from "node:module";
 import { basename, join } from "node:path";
 
 const require = createRequire(import.meta.url);
-const ENTRIES = ["index", "redis", "nestjs/index", "undici", "axios", "hono", "fastify"];
+const ENTRIES = ["index", "redis", "undici", "axios", "hono", "fastify", "nestjs/index"];
 
 /** What is no re-export: axios is one thing imported and another required, and who imports it wants the errors of that one. */
 const WRITTEN = {
@@ -21,8 +21,8 @@ export const circuitBreaker = adapterFor(axios);
 export function writeEntries(folder) {
   for (const entry of ENTRIES) {
     if (!existsSync(join(folder, `${entry}.js`))) continue;
-    const names = () => Object.keys(require(join(folder, `${entry}.js`))).sort();
     const implementation = `./${basename(entry)}.js`;
+    const names = () => Object.keys(require(join(folder, `${entry}.js`))).sort();
     const text = WRITTEN[entry] ?? `export { ${names().join(", ")} } from "${implementation}";\n`;
     writeFileSync(join(folder, `${entry}.mjs`), text);
     writeFileSync(join(folder, `${entry}.d.mts`), `export * from "${implementation}";\n`);

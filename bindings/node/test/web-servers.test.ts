@@ -30,7 +30,7 @@ const forced = new CircuitBreaker(SECRET);
 forced.forceOpen();
 const unanswered = new DistributedCircuitBreaker(SECRET, store, { onStoreFailure: "fail-closed" });
 const called = async () => "called";
-const intercepting = circuitBreaker();
+const intercepting = circuitBreaker({ clock: () => now });
 const HANDLERS: Record<string, () => Promise<string>> = {
   "/open": () => failed.execute(called),
   "/forced": () => forced.execute(called),

@@ -40,7 +40,7 @@ export interface MakeAdapter {
  * What makes adapters for one instance of axios.
  * @throws Error where axios is too old, once an adapter is made
  */
-export function adapterFor(axios: { getAdapter: unknown; defaults: { adapter?: unknown } }): MakeAdapter {
+export function adapterFor(axios: Axios): MakeAdapter {
   return ((options: (OriginOptions | GroupOptions) & AdapterOptions = {}) => {
     if (typeof axios.getAdapter !== "function") throw new Error("switchgear/axios needs axios 1.5 or later");
     const circuits = httpCircuits(options, ["adapter"]);
@@ -53,6 +53,15 @@ export function adapterFor(axios: { getAdapter: unknown; defaults: { adapter?: u
       const origin = originOf(config);
       if (origin === null) return send(config);
       const call = await circuits.ask(origin);
+      try {
+        // Meanwhile its caller may have given it up: axios would not notice that any more, and send it.
+        config.cancelToken?.throwIfRequested();
+        if (config.signal?.aborted === true) throw new axios.CanceledError(undefined, config as never);
+      } catch (error) {
+        call.givenUp();
+        await call.settled;
+        throw error;
+      }
       const broken = { upload: false };
       watchedUpload(config.data, broken);
       let answer: Answer;
@@ -71,6 +80,13 @@ export function adapterFor(axios: { getAdapter: unknown; defaults: { adapter?: u
   }) as MakeAdapter;
 }
 
+/** What of axios is used. */
+interface Axios {
+  readonly getAdapter: unknown;
+  readonly defaults: { readonly adapter?: unknown };
+  readonly CanceledError: new (message?: string, config?: never) => Error;
+}
+
 /** What axios gives an adapter, as far as it is looked at here. */
 interface Config {
   readonly url?: string;
@@ -79,6 +95,7 @@ interface Config {
   readonly socketPath?: string | null;
   readonly data?: unknown;
   readonly signal?: AbortSignal | null;
+  readonly cancelToken?: { throwIfRequested(): void };
   readonly maxContentLength?: number;
 }
 
