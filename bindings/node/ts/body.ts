@@ -10,11 +10,14 @@ export interface BodyEnding {
 /** So much of a body is taken in ahead of its reader: most bodies end within it, and then nobody need read them. */
 const AHEAD = 65_536;
 
-/** The same response, and whoever asks hears of the end of its body. One without a body has ended. */
+/**
+ * The same response, and whoever asks hears of the end of its body. One without a body has ended, and so has one that cannot be
+ * watched: somebody reads it already, or it is none of a `Response`.
+ */
 export function watched(response: Response, ending: BodyEnding): Response {
   const { body, status, statusText, headers } = response;
   // A status that no script can give a response is left as it is, too.
-  if (body === null || status < 200 || status > 599) {
+  if (typeof body?.getReader !== "function" || body.locked || status < 200 || status > 599) {
     ending.read();
     return response;
   }

@@ -9,7 +9,7 @@ import { Members } from "./members";
 import { type NativeConfig, native } from "./native";
 import { retryAfterOf } from "./retry-after";
 import { spread } from "./spread";
-import { shareTabs } from "./tabs";
+import { openFor, shareTabs } from "./tabs";
 import type { CircuitBreakerPolicy, Events, Permit } from "./types";
 import { warn } from "./warn";
 
@@ -68,7 +68,7 @@ export interface GuardedFetch {
    */
   (input: Parameters<typeof fetch>[0], init?: Parameters<typeof fetch>[1]): Promise<Response>;
   /**
-   * The circuit of an origin (`https://api.example.com`), made if there is none.
+   * The circuit of an origin (`https://api.example.com`), made if there is none. An address of that origin will do.
    * @throws where WebAssembly may not run
    */
   for(origin: string): CircuitBreaker;
@@ -113,7 +113,7 @@ export function guardFetch(options: GuardFetchOptions = {}): GuardedFetch {
     return origin === null ? send(input, init) : origins.fetch(origin, send, input, init);
   };
   return Object.assign(guarded, {
-    for: (origin: string) => origins.for(origin),
+    for: (origin: string) => origins.for((typeof origin === "string" && originOf(origin)) || origin),
     on: origins.events.on.bind(origins.events) as GuardedFetch["on"],
   });
 }
@@ -157,7 +157,7 @@ class Origins {
     this.members = new Members(extra.maxKeys, breaker, leaveGroup);
     // Found out now, not at the first request.
     breaker("https://origin");
-    if (given("shareTabs", false, checkedBoolean)) shareTabs(this.events, (origin) => this.for(origin), options.clock);
+    if (given("shareTabs", false, checkedBoolean)) this.share(options);
   }
 
   for(origin: string): CircuitBreaker {
@@ -165,39 +165,51 @@ class Origins {
   }
 
   async fetch(origin: string, send: typeof fetch, ...args: Parameters<typeof fetch>): Promise<Response> {
-    const breaker = this.members.for(origin);
-    const permit = breaker.acquire();
-    let request: Request;
+    const permit = this.members.for(origin).acquire();
+    const [input, init] = args;
+    const own = input instanceof Request;
+    let call: Call;
     try {
       // What is invalid shows here, before anything is sent: it is the caller's fault and says nothing about the server.
-      request = new Request(...args);
+      const request = !own && isRequest(input) ? input : new Request(input, init);
+      call = { permit, args, request, signal: init?.signal ?? request.signal };
     } catch (error) {
       settle(() => permit.release());
       throw error;
     }
+    // Nor does what was given up before it was begun, be it by a deadline.
+    const early = call.signal?.aborted;
     let response: Response;
     try {
-      response = await send(request);
+      // What can be sent as it was given is: whatever sends it may know more options than a request keeps. A body that is a stream is
+      // in the request by now.
+      const once = own || (init as { duplex?: unknown } | undefined)?.duplex;
+      response = await (once ? send(call.request) : send(input, init));
     } catch (error) {
-      settle(() => (isAbort(request.signal, error) ? permit.release() : permit.recordFailure(error)));
+      settle(() => (early || isAbort(call, error) ? permit.release() : permit.recordFailure(error)));
       throw error;
     }
-    if (native().statusCounts(response.status)) {
-      const counted = settle(() => permit.recordFailure(new Error(`HTTP ${response.status}`)));
+    try {
+      if (!native().statusCounts(response.status)) return watched(response, ending(call));
       // What a call of another period brings says nothing about this one.
-      if (counted === "applied") this.takeWord(breaker, response);
-      return response;
+      if (permit.recordFailure(new Error(`HTTP ${response.status}`)) === "applied") this.takeWord(origin, response);
+    } catch {
+      // A clock that fails, or an answer that is none: the caller gets what there is.
+      settle(() => permit.release());
     }
-    return watched(response, ending(permit, request.signal));
+    return response;
   }
 
-  /** A server that says when to come back is believed, up to a limit. */
-  private takeWord(breaker: CircuitBreaker, response: Response): void {
+  /** A server that says when to come back is believed, up to a limit. It may be another than was asked, which sent the caller there. */
+  private takeWord(asked: string, response: Response): void {
     if (!this.respectRetryAfter || (response.status !== 429 && response.status !== 503)) return;
     const ms = retryAfterOf(response.headers.get("Retry-After"), Date.now());
     if (ms === null) return;
-    const forMs = Math.min(ms, this.retryAfterMaxMs);
-    settle(() => breaker.trip({ forMs: this.stretched(breaker.name, forMs) }));
+    const origin = (response.redirected && originOf(response.url)) || asked;
+    const breaker = this.for(origin);
+    const forMs = this.stretched(origin, Math.min(ms, this.retryAfterMaxMs));
+    if (origin === asked) breaker.trip({ forMs });
+    else openFor(breaker, forMs);
   }
 
   private breaker(options: GuardFetchOptions, origin: string): CircuitBreaker {
@@ -207,15 +219,20 @@ class Origins {
     return new CircuitBreaker(origin, prepared as CircuitBreakerPolicy);
   }
 
+  /** Other tabs are believed as far as this one goes itself. */
+  private share(options: GuardFetchOptions): void {
+    const { longest, duration, times } = durationsOf(options);
+    const own = (longest as number | undefined) ?? (duration as number) * times;
+    const mostMs = Math.floor(Math.max(own, this.retryAfterMaxMs) * (1 + this.openJitter));
+    const circuit = (origin: string) => (originOf(origin) === origin ? this.for(origin) : null);
+    shareTabs(this.events, circuit, mostMs, options.clock);
+  }
+
   /** The durations of an opening, as the core's table has them or as they were given, each stretched alike. */
   private stretchedDurations(options: GuardFetchOptions, origin: string): object {
-    const given = options as Record<string, unknown>;
-    const row = native()
-      .fieldTable()
-      .find(({ name }) => name === "openDurationMs");
-    const duration = given.openDurationMs ?? given[row?.synonym ?? ""] ?? Number(row?.default);
+    const { duration, longest } = durationsOf(options);
     const stretch = (value: unknown) => (typeof value === "number" ? this.stretched(origin, value) : undefined);
-    return { openDurationMs: stretch(duration), openDurationMaxMs: stretch(given.openDurationMaxMs) };
+    return { openDurationMs: stretch(duration), openDurationMaxMs: stretch(longest) };
   }
 
   private stretched(origin: string, ms: number): number {
@@ -223,18 +240,41 @@ class Origins {
   }
 }
 
+/** How long an opening lasts, at most if that was given, and how many times as long that is if not: as given, or as the core has it. */
+function durationsOf(options: object): { duration: unknown; longest: unknown; times: number } {
+  const given = options as Record<string, unknown>;
+  const table = native().fieldTable();
+  const row = (wanted: string) => table.find(({ name }) => name === wanted);
+  const duration = row("openDurationMs");
+  return {
+    duration: given.openDurationMs ?? given[duration?.synonym ?? ""] ?? Number(duration?.default),
+    longest: given.openDurationMaxMs,
+    // As the table says it: `10 x openDurationMs`.
+    times: Number.parseFloat(row("openDurationMaxMs")?.default ?? ""),
+  };
+}
+
+/** A call under way. As long as its answer is, so is what was asked: of a request that is gone, Node no longer hears that it is aborted. */
+interface Call {
+  readonly permit: Permit;
+  readonly args: Parameters<typeof fetch>;
+  readonly request: Request;
+  readonly signal: AbortSignal | undefined;
+}
+
 /** How a call ends whose answer was good so far: with its body. */
-function ending(permit: Permit, signal: AbortSignal) {
+function ending(call: Call) {
+  const { permit } = call;
   return {
     read: () => settle(() => permit.recordSuccess()),
-    broken: (error: unknown) => settle(() => (isAbort(signal, error) ? permit.release() : permit.recordFailure(error))),
+    broken: (error: unknown) => settle(() => (isAbort(call, error) ? permit.release() : permit.recordFailure(error))),
     cancelled: () => settle(() => permit.release()),
   };
 }
 
 /** Whether the caller gave the request up. A signal that is a deadline says of a server what any timeout says. */
-function isAbort(signal: AbortSignal, error: unknown): boolean {
-  if (!signal.aborted) return false;
+function isAbort({ signal }: Call, error: unknown): boolean {
+  if (!signal?.aborted) return false;
   const named = (reason: unknown) => (reason as { name?: unknown } | null | undefined)?.name;
   return named(signal.reason) !== "TimeoutError" && named(error) !== "TimeoutError";
 }
@@ -253,11 +293,16 @@ function originOf(input: Parameters<typeof fetch>[0]): string | null {
   try {
     const { document, location } = globalThis as { document?: { baseURI?: string }; location?: { href?: string } };
     const base = document?.baseURI ?? location?.href;
-    const { protocol, origin } = new URL(input instanceof Request ? input.url : String(input), base);
+    const { protocol, origin } = new URL(isRequest(input) ? input.url : String(input), base);
     return protocol === "http:" || protocol === "https:" ? origin : null;
   } catch {
     return null;
   }
+}
+
+/** Whether it is a request, be it one of another window, or of the library that sends it. */
+function isRequest(input: Parameters<typeof fetch>[0]): input is Request {
+  return typeof (input as { url?: unknown } | null)?.url === "string";
 }
 
 function passing(send: typeof fetch, why: unknown): GuardedFetch {
