@@ -2,6 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openPage, startBrowser } from "../tests/support/browser.mjs";
+import { frameOf } from "./frame.mjs";
 import { smaller } from "./png.mjs";
 import { PATH, startPlayground } from "./serve.mjs";
 
@@ -21,10 +22,7 @@ try {
   const page = await openPage(context, site.origin + PATH);
   await page.waitForFunction(() => document.documentElement.dataset.ready === "true");
   await page.evaluate(() => document.fonts.ready);
-  // Down to what the moment shows; the lists below say the same in words.
-  const height = await page.evaluate(
-    () => Math.ceil(document.querySelector(".cards").getBoundingClientRect().bottom) + 7,
-  );
+  const height = await frameOf(page);
   png = smaller(await page.screenshot({ clip: { x: 0, y: 0, width: WIDTH, height } }));
   if (page.faults.length > 0) throw new Error(page.faults.join("\n"));
 } finally {

@@ -6,6 +6,12 @@ import { byId } from "./ui/dom";
 import { startTabs } from "./ui/tabs";
 import { VectorView } from "./ui/vectors";
 
+/** Where the first link of the page leads, by the view that is shown. */
+const SKIPS: Readonly<Record<string, { readonly href: string; readonly textContent: string }>> = {
+  simulation: { href: "#timeline", textContent: "Skip to the timeline" },
+  vectors: { href: "#vector-body", textContent: "Skip to the vector" },
+};
+
 start().catch((error: unknown) => {
   const message = error instanceof Error ? error.message : String(error);
   byId("problem-text", HTMLElement).textContent = `The core could not be started: ${message}`;
@@ -26,6 +32,8 @@ async function start(): Promise<void> {
   startTabs(["simulation", "vectors"], (id) => {
     bench.pause();
     if (id === "vectors") void vectors.begin();
+    const skip = document.querySelector<HTMLAnchorElement>(".skip");
+    if (skip !== null) Object.assign(skip, SKIPS[id]);
   });
   document.documentElement.dataset.ready = "true";
 }

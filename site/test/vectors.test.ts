@@ -3,8 +3,8 @@ import { expect, test } from "vitest";
 import { vectorOf } from "../src/sim/export";
 import { PRESETS } from "../src/sim/presets";
 import { runSetup } from "../src/sim/run";
-import { play, readVectors, type Vector } from "../src/sim/vectors";
-import { make } from "./support";
+import { MAX_FILE_BYTES, play, readVectors, type Vector } from "../src/sim/vectors";
+import { make, setupWith } from "./support";
 
 const folder = new URL("../../tests/vectors/", import.meta.url);
 const read = (text: string) => readVectors(text, (config) => make(config).free());
@@ -80,4 +80,13 @@ test("a run is a vector, as far as it went: it is a valid file, and every expect
       expect(play(again as Vector, make).holds).toBe(true);
     }
   }
+});
+
+test("the longest run that the page simulates is a file that it takes", () => {
+  const load = { callsPerSecond: 500, lengthMs: 40_000, failureShare: 0.3 };
+  const run = runSetup(setupWith({ policy: { failureThreshold: 1_000_000 }, load }), make);
+  const text = JSON.stringify(vectorOf(run, run.events.length, make), null, 1);
+  expect(run.events.length).toBeGreaterThan(39_000);
+  expect(text.length).toBeLessThan(MAX_FILE_BYTES);
+  expect(read(text)[0]?.steps).toHaveLength(run.events.length);
 });

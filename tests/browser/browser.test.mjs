@@ -221,6 +221,76 @@ test("two tabs that share what they know: one failure, one probe, and closing on
   assert.deepEqual([two.faults, three.faults], [[], []]);
 });
 
+test("tabs of different policies, and a page that says what is not so", async () => {
+  const [strict, patient, liar] = [await open(), await open(), await open()];
+  await guard(strict, { failureThreshold: 1, openDurationMs: 3_600_000, openJitter: 0, shareTabs: true });
+  await guard(patient, { openDurationMs: 10_000, retryAfterMaxMs: 20_000, openJitter: 0, shareTabs: true });
+  const left = (page) =>
+    page.evaluate((origin) => window.guarded.for(origin).getSnapshot().remainingOpenMs, server.origin);
+  const hears = (page, ms) =>
+    page.waitForFunction(
+      ([origin, ms]) => window.guarded.for(origin).getSnapshot().remainingOpenMs === ms,
+      [server.origin, ms],
+    );
+  server.answer = { status: 500 };
+  assert.deepEqual(await call(strict), [500]);
+  await hears(patient, 100_000);
+  assert.equal(await left(strict), 3_600_000);
+
+  await liar.evaluate((origin) => {
+    const channel = new BroadcastChannel("switchgear");
+    const word = { switchgear: 1, origin, at: 1_000_000, openMs: null };
+    const said = [
+      ...[
+        null,
+        [],
+        "close",
+        new Blob(["x"]),
+        new ArrayBuffer(9),
+        new Map([["switchgear", 1]]),
+        1n,
+        Symbol.iterator.description,
+      ],
+      ...[
+        { ...word, switchgear: 2 },
+        { ...word, at: 1e300 },
+        { ...word, origin: [origin] },
+        { ...word, origin: `${origin}/` },
+      ],
+      ...Array.from({ length: 2_000 }, (_, i) => ({
+        ...word,
+        origin: `https://\u202e${i}<script>.example`,
+        openMs: 5,
+      })),
+      // The last of them is true.
+      { ...word, at: 1_000_000, openMs: 7_200_000 },
+    ];
+    for (const each of said) channel.postMessage(each);
+  }, server.origin);
+  await hears(strict, 7_200_000);
+  await liar.close();
+  assert.deepEqual(await call(patient), ["circuit_open"]);
+  assert.equal(await left(patient), 100_000);
+  // Chromium itself says of the first answer that it was a 500.
+  const thrown = [...strict.faults, ...patient.faults].filter((fault) => !fault.startsWith("Failed to load resource"));
+  assert.deepEqual(thrown, []);
+});
+
+test("guardFetch: a request of another window is for its own server", async () => {
+  const page = await open();
+  await guard(page, { failureThreshold: 1 });
+  server.answer = { status: 500 };
+  const ends = await page.evaluate(async (url) => {
+    const frame = document.createElement("iframe");
+    document.body.append(frame);
+    const request = () => new frame.contentWindow.Request(url, { method: "POST", body: "from within" });
+    const first = await window.guarded(request());
+    return [first.status, await window.guarded(request()).catch(({ circuit }) => circuit)];
+  }, `${server.origin}/orders`);
+  assert.deepEqual(ends, [500, server.origin]);
+  assert.equal(server.last.body, "from within");
+});
+
 test("a reload while open starts closed", async () => {
   const page = await open();
   await guard(page, { failureThreshold: 1 });

@@ -82,14 +82,7 @@ async function onlyForPages(folder) {
 }
 
 test("Vite", async () => {
-  // `es` for workers is what an app that has top-level imports in them says, too; everything else is as it comes.
-  await vite.build({
-    root: project.folder,
-    logLevel: "error",
-    configFile: false,
-    build: { outDir: "vite", target: "es2022" },
-    worker: { format: "es" },
-  });
+  await vite.build({ root: project.folder, logLevel: "error", configFile: false, build: { outDir: "vite" } });
   await onlyForPages("vite");
   assert.deepEqual(await run("vite"), SEEN);
 });

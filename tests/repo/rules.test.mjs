@@ -143,34 +143,76 @@ test("the licences and the authors are named alike", () => {
   assert.match(read("Cargo.toml"), /^license = "MIT OR Apache-2.0"$/m);
 });
 
-test("each link between documents leads somewhere", () => {
-  const known = (target) => files.some((file) => file === target || file.startsWith(`${target}/`));
-  const dead = files
-    .filter((file) => file.endsWith(".md"))
-    .flatMap((file) => linksOf(file).filter(({ target }) => !known(target)))
-    .map(({ file, link }) => `${file}: ${link}`);
+test("each link and picture of the documents leads somewhere, and each of their headings that is linked is there", () => {
+  const dead = documents().flatMap((file) => deadOf(file, read(file)));
   none(dead, "these lead nowhere");
 });
 
-test("README.md links by address: it is shown where there is no repository around it", () => {
-  const relative = linksOf("README.md").filter(({ link }) => !link.startsWith(HOME));
-  none(
-    relative.map(({ link }) => link),
-    `begin these with ${HOME}`,
-  );
+test("a link that leads nowhere is found, in every way in which one is written", () => {
+  const ways = [
+    "[a](no.md)",
+    "[a](docs/node.md#no)",
+    "[a](#no)",
+    "![a](docs/no.png)",
+    `![a](${RAW}docs/no.png)`,
+    `[a]: ${BLOB}docs/no.md`,
+    `[a]: ${BLOB}docs/node.md#no`,
+    `[a](${PROJECT}wiki)`,
+    '<img src="docs/no.png" alt="">',
+    "see [a][no]",
+  ];
+  for (const way of ways) assert.equal(deadOf("README.md", `# Here\n\n${way}\n`).length, 1, way);
+  const alive = ["[a](docs/node.md)", "[a](#here)", "![a](docs/playground.png)", "see [a][b]\n\n[b]: #here", PROJECT];
+  for (const way of alive) assert.deepEqual(deadOf("README.md", `# Here\n\n${way}\n`), [], way);
 });
 
-/** Where a document of the repository is found from outside. */
-const HOME = "https://github.com/switchgear/switchgear/blob/main/";
+test("README.md links by address: it is shown where there is no repository around it", () => {
+  const relative = linksIn(read("README.md")).filter((link) => !/^(#|https:)/.test(link));
+  none(relative, `begin these with ${BLOB}, and pictures with ${RAW}`);
+});
 
-/** The links of a document that lead to files of the repository, by address or by path, inline or as a reference. */
-function linksOf(file) {
-  return [...read(file).matchAll(/(?:\]\(|^\[[^\]]+\]: )([^)#\s]+)/gm)]
-    .map(([, link]) => ({ file, link }))
-    .filter(({ link }) => link.startsWith(HOME) || !/^\w+:/.test(link))
-    .map(({ link }) => ({
-      file,
-      link,
-      target: link.startsWith(HOME) ? link.slice(HOME.length) : join(file, "..", link).replace(/\/$/, ""),
-    }));
+/** The project from outside: itself, its documents, its pictures. */
+const PROJECT = "https://github.com/switchgear/switchgear/";
+const BLOB = `${PROJECT}blob/main/`;
+const RAW = `${PROJECT}raw/main/`;
+
+function documents() {
+  return files.filter((file) => file.endsWith(".md"));
+}
+
+/** What a document leads to in vain: files and headings, by address or by path, and references that it does not have. */
+function deadOf(document, text) {
+  const links = linksIn(text).filter((link) => link.startsWith(PROJECT) || !/^\w+:/.test(link));
+  const dead = links.filter((link) => {
+    const from = [BLOB, RAW].find((address) => link.startsWith(address));
+    if (from === undefined && link.startsWith(PROJECT)) return link !== PROJECT;
+    const [path, heading] = link.slice(from?.length ?? 0).split("#");
+    const target = path === "" ? document : join(from === undefined ? `${document}/..` : ".", path).replace(/\/$/, "");
+    if (!files.some((file) => file === target || file.startsWith(`${target}/`))) return true;
+    return heading !== undefined && !headingsIn(target === document ? text : read(target)).includes(heading);
+  });
+  const shown = withoutCode(text);
+  const given = [...shown.matchAll(/^\[([^\]]+)\]: /gm)].map(([, name]) => name);
+  const used = [...shown.matchAll(/\]\[([^\]]+)\]/g)].map(([, name]) => name);
+  return [...dead, ...used.filter((name) => !given.includes(name))].map((link) => `${document}: ${link}`);
+}
+
+/** Where a document leads: inline, by a reference, or in HTML. */
+function linksIn(text) {
+  const ways = /(?:\]\(|^\[[^\]]+\]: |<(?:img|a)\s[^>]*?(?:src|href)=")([^)"\s]+)/gm;
+  return [...withoutCode(text).matchAll(ways)].map(([, link]) => link);
+}
+
+/** The headings of a document, as links name them. */
+function headingsIn(text) {
+  return [...withoutCode(text).matchAll(/^#+ (.+)$/gm)].map(([, heading]) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\w\- ]/g, "")
+      .replaceAll(" ", "-"),
+  );
+}
+
+function withoutCode(text) {
+  return text.replaceAll(/^```.*?^```/gms, "").replaceAll(/`[^`\n]*`/g, (code) => code.replaceAll(/[`[\]<(]/g, ""));
 }

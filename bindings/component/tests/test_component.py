@@ -20,6 +20,7 @@ from component import (
     unwrapped,
     value_of,
 )
+from wasmtime import WasmtimeError
 from wasmtime.component import Variant
 
 WIT = Path(__file__).parents[1] / "wit"
@@ -174,6 +175,26 @@ def test_what_is_no_moment_changes_nothing(instance: Instance) -> None:
             "`now` must be an integer from 0 to 4503599627370496 (2^52) milliseconds, got `4503599627370497`"
         )
     assert circuit.call("trip", 2**52, None).at == 2**52
+
+
+@pytest.mark.parametrize(
+    "misuse",
+    [
+        lambda circuit, _: circuit.call("settle", 1, None, "exploded"),
+        lambda circuit, _: (circuit.drop(), circuit.call("state")),
+        lambda circuit, other: other.call("touch", circuit.handle),
+        lambda circuit, other: circuit._instance.call("local", "[method]breaker.state", other.handle),
+    ],
+    ids=["a word that there is not", "what was dropped", "what is no number", "another resource"],
+)
+def test_what_is_no_value_of_its_type_is_refused_by_the_runtime_and_harms_no_other_instance(
+    instance: Instance, misuse: Callable[[Resource, Resource], object]
+) -> None:
+    bystander = breaker(Instance(), {"failureThreshold": 1})
+    other = Resource(instance, "local", "recency", 1, by="constructor")
+    with pytest.raises((WasmtimeError, TypeError)):
+        misuse(breaker(instance), other)
+    assert bystander.call("settle", 1, None, "failure").transition.reason == "threshold"
 
 
 def test_what_is_no_length_of_an_opening(instance: Instance) -> None:

@@ -1,4 +1,6 @@
 // A fetch with one circuit per origin, against a real server that counts what reaches it.
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { CircuitOpenError, ConfigError, type GuardFetchOptions, guardFetch } from "switchgear";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { type Origin, startOrigin } from "./support/origin.mjs";
@@ -16,6 +18,25 @@ afterEach(() => server.close());
 function guarded(options: GuardFetchOptions = {}) {
   return guardFetch({ failureThreshold: 2, openDurationMs: 1000, openJitter: 0, clock: () => now, ...options });
 }
+
+/** The two old forms of a date in HTTP. */
+const asctime = (date: Date) =>
+  date
+    .toUTCString()
+    .replace(/^(\w+), (\d+) (\w+) (\d+) (\S+) GMT$/, (_, weekday, day, month, year, time) =>
+      [weekday, month, String(Number(day)).padStart(2), time, year].join(" "),
+    );
+const rfc850 = (date: Date) =>
+  date
+    .toUTCString()
+    .replace(
+      /^\w+, (\d+) (\w+) \d\d(\d+) (\S+ GMT)$/,
+      (_, day, month, year, time) =>
+        `${date.toLocaleDateString("en", { weekday: "long", timeZone: "UTC" })}, ${day}-${month}-${year} ${time}`,
+    );
+
+setFlagsFromString("--expose-gc");
+const collectGarbage = runInNewContext("gc") as () => void;
 
 const state = (fetch: ReturnType<typeof guarded>) => fetch.for(server.origin).getState();
 
@@ -102,6 +123,14 @@ describe("what the caller does", () => {
     expect(state(fetch)).toBe("open");
   });
 
+  test("a deadline that was over before the request began says nothing of the server", async () => {
+    const fetch = guarded({ failureThreshold: 1 });
+    const signal = AbortSignal.abort(new DOMException("too late", "TimeoutError"));
+    await expect(fetch(server.origin, { signal })).rejects.toMatchObject({ name: "TimeoutError" });
+    expect(state(fetch)).toBe("closed");
+    expect(server.requests).toBe(0);
+  });
+
   test("an invalid request: neutral, and nothing is sent", async () => {
     const fetch = guarded({ failureThreshold: 1 });
     await expect(fetch(server.origin, { method: "A B" })).rejects.toThrow(TypeError);
@@ -127,6 +156,59 @@ describe("what the caller does", () => {
   test("what no server answers is passed on", async () => {
     const fetch = guarded();
     expect(await (await fetch("data:text/plain,here")).text()).toBe("here");
+  });
+});
+
+describe("what sends the requests", () => {
+  test("gets them as they were given; a body that can be read once is in a request by then", async () => {
+    const given: unknown[][] = [];
+    const send = ((...args: [Request, RequestInit]) => {
+      given.push(args);
+      return globalThis.fetch(...args);
+    }) as typeof globalThis.fetch;
+    const fetch = guarded({ fetch: send });
+    const init = { method: "POST", body: "text", next: { revalidate: 60 } };
+    await fetch(server.origin, init);
+    expect(given[0]).toEqual([server.origin, init]);
+    expect(given[0]?.[1]).toBe(init);
+    const stream = { method: "POST", body: new Blob(["stream"]).stream(), duplex: "half" } as RequestInit;
+    await fetch(server.origin, stream);
+    expect(given[1]?.[0]).toBeInstanceOf(Request);
+    expect(server.last?.body).toBe("stream");
+    const request = new Request(server.origin, { method: "POST", body: "request" });
+    await fetch(request);
+    expect(server.last?.body).toBe("request");
+  });
+
+  test("may be a library with requests of its own, or have those of another window", async () => {
+    class Foreign {
+      constructor(readonly url: string) {}
+    }
+    const fetch = guarded({ fetch: (async () => new Response(null, { status: 500 })) as typeof globalThis.fetch });
+    const input = new Foreign(`${server.origin}/orders`) as unknown as Request;
+    for (let i = 0; i < 2; i++) await fetch(input);
+    await expect(fetch(input)).rejects.toMatchObject({ circuit: server.origin });
+  });
+
+  const headers = new Headers();
+  const locked = () => {
+    const response = new Response("read by another");
+    response.body?.getReader();
+    return response;
+  };
+  test.each([
+    ["a body of another library", () => ({ status: 200, headers, body: { pipe: () => undefined } }), "closed"],
+    ["no body", () => ({ status: 200, headers }), "closed"],
+    ["a body that somebody reads", locked, "closed"],
+    ["a 503 without headers", () => ({ status: 503 }), "open"],
+    ["no answer", () => undefined, "half-open"],
+  ])("whatever answers, the caller gets it, and a probe keeps no slot: %s", async (_, answer, expected) => {
+    const given = answer();
+    const fetch = guarded({ fetch: (async () => given) as unknown as typeof globalThis.fetch });
+    fetch.for(server.origin).trip({ forMs: 1 });
+    now += 1;
+    expect(await fetch(server.origin)).toBe(given);
+    expect(fetch.for(server.origin).getSnapshot()).toMatchObject({ state: expected, halfOpenInFlight: 0 });
   });
 });
 
@@ -166,6 +248,26 @@ describe("bodies", () => {
     expect(state(fetch)).toBe("closed");
   });
 
+  test.each([
+    ["an address", (signal: AbortSignal) => [server.origin, { signal }]],
+    ["a request", (signal: AbortSignal) => [new Request(server.origin, { signal })]],
+  ])("an abort reaches a body whose request nobody holds any more: %s", async (_, args) => {
+    const fetch = probing();
+    server.answer = { chunks: ["begun"], hang: true };
+    const controller = new AbortController();
+    const response = await fetch(...(args(controller.signal) as [string]));
+    const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+    await reader.read();
+    for (let i = 0; i < 5; i++) {
+      collectGarbage();
+      await new Promise(setImmediate);
+    }
+    const rest = reader.read();
+    controller.abort();
+    await expect(rest).rejects.toMatchObject({ name: "AbortError" });
+    expect(fetch.for(server.origin).getSnapshot()).toMatchObject({ state: "half-open", halfOpenInFlight: 0 });
+  });
+
   test("a probe has succeeded when its body has ended, read or not, or when there is none", async () => {
     for (const body of ["x".repeat(30_000), ""]) {
       const fetch = probing();
@@ -189,12 +291,17 @@ describe("Retry-After", () => {
     [503, "3", 3000],
     [429, "3", 3000],
     [503, () => new Date(Date.now() + 60_000).toUTCString(), 60_000],
+    [503, () => asctime(new Date(Date.now() + 60_000)), 60_000],
+    [503, () => rfc850(new Date(Date.now() + 60_000)), 60_000],
     [503, "999999999", 300_000],
+    [503, "9".repeat(400), 300_000],
   ])("a %d with %s opens for that long", async (status, header, ms) => {
+    // A date of HTTP is none of the place where it is read.
+    vi.stubEnv("TZ", "Asia/Tokyo");
     const fetch = guarded({ failureThreshold: 5 });
     const text = typeof header === "string" ? header : header();
     server.answer = { status, headers: { "retry-after": text } };
-    await fetch(server.origin);
+    await fetch(server.origin).finally(() => vi.unstubAllEnvs());
     const { state, remainingOpenMs } = fetch.for(server.origin).getSnapshot();
     expect(state).toBe("open");
     // Until a date, some time has gone by: on a machine that is busy, quite some.
@@ -209,6 +316,11 @@ describe("Retry-After", () => {
     [503, "-5"],
     [503, "1.5"],
     [503, "Thu, 01 Jan 1970 00:00:00 GMT"],
+    [503, "Sunday, 06-Nov-94 08:49:37 GMT"],
+    [503, "wait 2 may 2099"],
+    [503, "2099-01-01T00:00:00Z"],
+    [503, "120, 120"],
+    [503, "1e3"],
   ])("a %d with %s counts as one failure and no more", async (status, header) => {
     const fetch = guarded();
     server.answer = { status, headers: { "retry-after": header } };
@@ -224,6 +336,24 @@ describe("Retry-After", () => {
     const deaf = guarded({ respectRetryAfter: false });
     await deaf(server.origin);
     expect(state(deaf)).toBe("closed");
+  });
+
+  test("of a server that the caller was sent to is that server's", async () => {
+    const other = await startOrigin();
+    try {
+      const fetch = guarded();
+      server.answer = { status: 302, headers: { location: `${other.origin}/there` } };
+      other.answer = { status: 503, headers: { "retry-after": "60" } };
+      expect((await fetch(server.origin)).status).toBe(503);
+      expect(fetch.for(server.origin).getSnapshot()).toMatchObject({ state: "closed", failuresInWindow: 1 });
+      expect(fetch.for(other.origin).getSnapshot()).toMatchObject({ state: "open", remainingOpenMs: 60_000 });
+      await expect(fetch(`${other.origin}/here`)).rejects.toThrow(CircuitOpenError);
+      fetch.for(other.origin).disable();
+      await fetch(server.origin);
+      expect(fetch.for(other.origin).getSnapshot().mode).toBe("disabled");
+    } finally {
+      await other.close();
+    }
   });
 
   test("an answer from before the circuit opened says nothing any more", async () => {
@@ -327,6 +457,45 @@ describe("shareTabs", () => {
     expect(state(fetch)).toBe("closed");
   });
 
+  test("what is claimed is believed for as long as a tab would stay open by itself, and of origins only", async () => {
+    const year = 365 * 24 * 3_600_000;
+    const claim = async (options: GuardFetchOptions) => {
+      const fetch = together(options);
+      await post(fetch, { switchgear: 1, origin: server.origin, at: now, openMs: year });
+      return fetch.for(server.origin).getSnapshot().remainingOpenMs;
+    };
+    expect(await claim({})).toBe(300_000);
+    expect(await claim({ openJitter: 0.5 })).toBe(450_000);
+    expect(await claim({ retryAfterMaxMs: 1 })).toBe(10_000);
+    expect(await claim({ openDurationMs: 3_600_000 })).toBe(36_000_000);
+    expect(await claim({ openDurationMs: 3_600_000, openDurationMaxMs: 7_200_000 })).toBe(7_200_000);
+    const fetch = together({ maxKeys: 2, failureThreshold: 5 });
+    fetch.for(server.origin).recordFailure();
+    const no = [
+      "",
+      "x",
+      "\u0000",
+      "x".repeat(10_000),
+      "https://",
+      "file:///x",
+      `${server.origin}/`,
+      "HTTPS://a.example",
+    ];
+    await post(fetch, ...no.map((origin) => ({ switchgear: 1, origin, at: now, openMs: 1000 })));
+    // Nothing but the last word has made a circuit: this one has kept its place.
+    expect(fetch.for(server.origin).getSnapshot()).toMatchObject({ state: "closed", failuresInWindow: 1 });
+  });
+
+  test("a flood keeps no more circuits than maxKeys, and the tab goes on", async () => {
+    const fetch = together({ maxKeys: 8 });
+    const word = (_: unknown, i: number) => ({ switchgear: 1, origin: `https://${i}.example`, at: now, openMs: 500 });
+    await post(fetch, ...Array.from({ length: 500 }, word));
+    expect(fetch.for("https://499.example").getState()).toBe("open");
+    expect(fetch.for("https://0.example").getState(), "it has been forgotten").toBe("closed");
+    server.answer = { status: 200, body: "well" };
+    expect(await (await fetch(server.origin)).text()).toBe("well");
+  });
+
   test("says so where there is no BroadcastChannel", () => {
     vi.stubGlobal("BroadcastChannel", undefined);
     expect(() => together()).toThrow("`shareTabs` needs BroadcastChannel, which is not there");
@@ -335,6 +504,14 @@ describe("shareTabs", () => {
 });
 
 describe("bounds and bad input", () => {
+  test("any address of an origin names its circuit", () => {
+    const fetch = guarded();
+    const breaker = fetch.for("https://api.example");
+    for (const address of ["https://api.example/", "HTTPS://API.example:443/orders?id=1"])
+      expect(fetch.for(address)).toBe(breaker);
+    expect(fetch.for("http://api.example")).not.toBe(breaker);
+  });
+
   test("keeps at most maxKeys circuits", async () => {
     const fetch = guarded({ maxKeys: 2 });
     fetch.for("https://a.example").recordFailure();

@@ -103,6 +103,8 @@ interface Config {
 interface Answer {
   readonly status: number;
   readonly headers?: { readonly [name: string]: unknown };
+  /** Of `http`, whose answer says where it comes from, or of `xhr`, which says so itself. That of `fetch` says nothing. */
+  readonly request?: { readonly res?: { readonly responseUrl?: string }; readonly responseURL?: string } | null;
   data?: unknown;
 }
 
@@ -115,10 +117,10 @@ function originOf({ url = "", baseURL, allowAbsoluteUrls, socketPath }: Config):
 }
 
 function answered(answer: Answer, call: HttpCall, config: Config): void {
-  if (call.answered(answer.status, () => headerOf(answer))) return;
+  if (call.answered(answer.status, () => headerOf(answer), answererOf(answer))) return;
   const { data } = answer;
   if (isNodeStream(data)) endsWith(data, call, config);
-  else if (data instanceof ReadableStream) answer.data = watchedStream(data, call, config.signal ?? undefined);
+  else if (data instanceof ReadableStream) answer.data = watchedStream(data, call, config);
   else call.succeeded();
 }
 
@@ -130,7 +132,7 @@ function threw(error: unknown, call: HttpCall, config: Config, broken: Upload): 
       answered(response, call, config);
       return;
     }
-    if (call.answered(response.status, () => headerOf(response))) return;
+    if (call.answered(response.status, () => headerOf(response), answererOf(response))) return;
   }
   if (broken.upload || isCallers(error, config)) call.givenUp();
   else call.broke(error, gaveUp(error, config));
@@ -171,6 +173,11 @@ function codeOf(error: unknown): unknown {
 function headerOf({ headers }: Answer): string | null {
   const value = headers?.["retry-after"];
   return typeof value === "string" ? value : null;
+}
+
+/** The origin that an answer comes from, which may be another than was asked; null where that is not known. */
+function answererOf({ request }: Answer): string | null {
+  return httpOrigin(request?.res?.responseUrl ?? request?.responseURL ?? "");
 }
 
 function isNodeStream(data: unknown): data is NodeJS.ReadableStream {

@@ -5,16 +5,19 @@ import type { HttpCall } from "./http";
 /** So much of a body is taken in ahead of its reader: most bodies end within it, and then nobody need read them. */
 const AHEAD = 65_536;
 
-/** The same response, whose call ends with its body. One without a body has ended. */
-export function watched(response: Response, call: HttpCall, signal: AbortSignal): Response {
+/**
+ * The same response, whose call ends with its body. One without a body has ended, and so has one that cannot be watched: somebody
+ * reads it already, or it is none of a `Response`.
+ */
+export function watched(response: Response, call: HttpCall, asked: Asked): Response {
   const { body, status, statusText, headers } = response;
   // A status that no script can give a response is left as it is, too.
-  if (body === null || status < 200 || status > 599) {
+  if (typeof body?.getReader !== "function" || body.locked || status < 200 || status > 599) {
     call.succeeded();
     return response;
   }
   const fault: Fault = {};
-  const stream = watchedStream(body, call, signal, fault);
+  const stream = watchedStream(body, call, asked, fault);
   return seenAs(response, new Response(stream as never, { status, statusText, headers }), fault);
 }
 
@@ -22,7 +25,7 @@ export function watched(response: Response, call: HttpCall, signal: AbortSignal)
 export function watchedStream(
   body: ReadableStream<Uint8Array>,
   call: HttpCall,
-  signal: AbortSignal | undefined,
+  asked: Asked,
   fault: Fault = {},
 ): ReadableStream<Uint8Array> {
   const reader = body.getReader();
@@ -39,7 +42,7 @@ export function watchedStream(
           controller.close();
         } catch (error) {
           fault.error = error;
-          call.broke(error, signal);
+          call.broke(error, asked.signal);
           controller.error(error);
         }
       },
@@ -50,6 +53,11 @@ export function watchedStream(
     },
     { highWaterMark: AHEAD, size: (chunk) => chunk?.byteLength ?? 1 },
   );
+}
+
+/** What was asked. It is kept for as long as the answer is: of a request that is gone, Node no longer hears that it is aborted. */
+interface Asked {
+  readonly signal?: AbortSignal | null | undefined;
 }
 
 /** What broke a body off, once something has. */

@@ -40,7 +40,7 @@ export interface GuardedFetch {
    */
   (input: Parameters<typeof fetch>[0], init?: Parameters<typeof fetch>[1]): Promise<Response>;
   /**
-   * The circuit of an origin (`https://api.example.com`), made if there is none.
+   * The circuit of an origin (`https://api.example.com`), made if there is none. An address of that origin will do.
    * @throws where WebAssembly may not run
    */
   for(origin: string): CircuitBreaker;
@@ -84,14 +84,16 @@ export function guardFetch(options: GuardFetchOptions = {}): GuardedFetch {
   given(extra, "onUnavailable", "throw", (name, value) => checkedWord(name, value, ["throw", "pass"]));
   given(extra, "fetch", undefined, checkedFunction);
   if (given(extra, "shareTabs", false, checkedBoolean)) {
-    shareTabs(events, (origin) => origins.for(origin), options.clock);
+    const circuit = (origin: string) => (originOf(origin) === origin ? origins.for(origin) : null);
+    // Other tabs are believed as far as this one goes itself.
+    shareTabs(events, circuit, origins.longestMs, options.clock);
   }
   const guarded = async (...[input, init]: Parameters<typeof fetch>): Promise<Response> => {
     const origin = originOf(input);
     return origin === null ? send(input, init) : ask(origins, origin, send, input, init);
   };
   return Object.assign(guarded, {
-    for: (origin: string) => origins.for(origin),
+    for: (origin: string) => origins.for((typeof origin === "string" && originOf(origin)) || origin),
     on: (events as Emitter).on.bind(events) as GuardedFetch["on"],
   });
 }
@@ -102,35 +104,63 @@ async function ask(
   send: typeof fetch,
   ...args: Parameters<typeof fetch>
 ): Promise<Response> {
-  const breaker = origins.for(origin);
-  const call = new HttpCall(breaker, breaker.acquire(), origins.rules);
-  let request: Request;
+  const call = new HttpCall(origins, origin, origins.for(origin).acquire(), origins.rules);
+  const [input, init] = args;
+  const own = input instanceof Request;
+  let asked: Asked;
   try {
     // What is invalid shows here, before anything is sent: it is the caller's fault and says nothing about the server.
-    request = new Request(...args);
+    const request = !own && isRequest(input) ? input : new Request(input, init);
+    asked = { args, request, signal: init?.signal ?? request.signal };
   } catch (error) {
     call.givenUp();
     throw error;
   }
+  // Nor does what was given up before it was begun, be it by a deadline.
+  const early = asked.signal?.aborted;
   let response: Response;
   try {
-    response = await send(request);
+    // What can be sent as it was given is: whatever sends it may know more options than a request keeps. A body that is a stream is
+    // in the request by now.
+    const once = own || (init as { duplex?: unknown } | undefined)?.duplex;
+    response = await (once ? send(asked.request) : send(input, init));
   } catch (error) {
-    call.broke(error, request.signal);
+    if (early) call.givenUp();
+    else call.broke(error, asked.signal);
     throw error;
   }
-  if (call.answered(response.status, () => response.headers.get("Retry-After"))) return response;
-  return watched(response, call, request.signal);
+  try {
+    const by = response.redirected ? originOf(response.url) : null;
+    if (!call.answered(response.status, () => response.headers.get("Retry-After"), by))
+      return watched(response, call, asked);
+  } catch {
+    // An answer that is none: the caller gets what there is.
+  }
+  // It is settled, unless there was no answer, or a clock has failed.
+  call.givenUp();
+  return response;
+}
+
+/** What was asked, as it was given and as a request of this realm's own. */
+interface Asked {
+  readonly args: Parameters<typeof fetch>;
+  readonly request: Request;
+  readonly signal: AbortSignal | undefined;
 }
 
 /** Whose circuit a request belongs to; null for what no server answers, and for what is no address. */
 function originOf(input: Parameters<typeof fetch>[0]): string | null {
   const { document, location } = globalThis as { document?: { baseURI?: string }; location?: { href?: string } };
   try {
-    return httpOrigin(input instanceof Request ? input.url : String(input), document?.baseURI ?? location?.href);
+    return httpOrigin(isRequest(input) ? input.url : String(input), document?.baseURI ?? location?.href);
   } catch {
     return null;
   }
+}
+
+/** Whether it is a request, be it one of another window, or of the library that sends it. */
+function isRequest(input: Parameters<typeof fetch>[0]): input is Request {
+  return typeof (input as { url?: unknown } | null)?.url === "string";
 }
 
 function passing(send: typeof fetch, why: unknown): GuardedFetch {

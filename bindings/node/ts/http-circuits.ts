@@ -7,7 +7,14 @@ import type { DistributedCircuitBreakerGroup } from "./distributed-group";
 import { ConfigError } from "./error";
 import type { CircuitBreakerGroup } from "./group";
 import { HttpCall, type HttpRules } from "./http";
-import { type OriginOptions, Origins, RETRY_AFTER_OPTIONS, type RetryAfterOptions, retryAfterRules } from "./origins";
+import {
+  httpOrigin,
+  type OriginOptions,
+  Origins,
+  RETRY_AFTER_OPTIONS,
+  type RetryAfterOptions,
+  retryAfterRules,
+} from "./origins";
 import { isThenable } from "./thenable";
 import type { Awaitable, Events } from "./types";
 
@@ -27,7 +34,7 @@ export type AnyGroup = CircuitBreakerGroup | DistributedCircuitBreakerGroup;
 /** What an adapter offers beside what its client asks of it. */
 export interface Circuits<B extends AnyBreaker> {
   /**
-   * The circuit of an origin (`https://api.example.com`), made if there is none.
+   * The circuit of an origin (`https://api.example.com`), made if there is none. An address of that origin will do.
    * @throws {@link NameError}
    */
   for(origin: string): B;
@@ -85,14 +92,13 @@ function circuitsOf(
 ): HttpCircuits {
   return {
     extra,
-    for: (origin) => group.for(origin),
+    for: (origin) => group.for((typeof origin === "string" && httpOrigin(origin)) || origin),
     on: (event, fn) => events.on(event, fn),
     ask(origin) {
-      const breaker = group.for(origin);
-      const permit = breaker.acquire();
+      const permit = group.for(origin).acquire();
       return isThenable(permit)
-        ? (permit as Promise<Awaited<typeof permit>>).then((permit) => new HttpCall(breaker, permit, rules))
-        : new HttpCall(breaker, permit, rules);
+        ? (permit as Promise<Awaited<typeof permit>>).then((permit) => new HttpCall(group, origin, permit, rules))
+        : new HttpCall(group, origin, permit, rules);
     },
   };
 }

@@ -8,7 +8,7 @@ import { retryAfterOf } from "./retry-after";
 import type { SharedPermit } from "./shared-permit";
 import { spread } from "./spread";
 import { isThenable } from "./thenable";
-import type { Awaitable, Permit, Settled } from "./types";
+import type { Awaitable, Permit, Settled, Snapshot } from "./types";
 
 /** What those who ask a server may choose. */
 export interface HttpRules {
@@ -16,6 +16,9 @@ export interface HttpRules {
   readonly retryAfterMaxMs: number;
   readonly openJitter: number;
 }
+
+/** A breaker of either kind. */
+type AnyBreaker = CircuitBreaker | DistributedCircuitBreaker;
 
 /** What a caller gives a request up with: a signal, or a controller of undici's. */
 interface Abort {
@@ -37,8 +40,13 @@ export class HttpCall {
   /** When it is settled: undefined where that is done at once. */
   settled: Promise<unknown> | undefined;
 
+  /**
+   * @param circuits - those of all origins
+   * @param origin - who is asked
+   */
   constructor(
-    private readonly breaker: CircuitBreaker | DistributedCircuitBreaker,
+    private readonly circuits: { for(origin: string): AnyBreaker },
+    private readonly origin: string,
     private readonly permit: Permit | SharedPermit,
     private readonly rules: HttpRules,
   ) {}
@@ -46,14 +54,15 @@ export class HttpCall {
   /**
    * The head of an answer has come. Whether that settled it; if not, the end of its body does.
    * @param retryAfter - gives the header `Retry-After`
+   * @param by - whose answer it is: another's than was asked, if that one has redirected
    */
-  answered(status: number, retryAfter: () => string | null | undefined): boolean {
+  answered(status: number, retryAfter: () => string | null | undefined, by?: string | null): boolean {
     if (!native().statusCounts(status)) return false;
     const error = Object.assign(new Error(`HTTP ${status}`), { status });
     this.settle(
       () => this.permit.recordFailure(error),
       // What a call of another period brings says nothing about this one.
-      (counted) => (counted === "applied" ? this.takeWord(status, retryAfter) : undefined),
+      (counted) => (counted === "applied" ? this.takeWord(status, retryAfter, by ?? this.origin) : undefined),
     );
     return true;
   }
@@ -80,12 +89,14 @@ export class HttpCall {
   }
 
   /** A server that says when to come back is believed, up to a limit. */
-  private takeWord(status: number, retryAfter: () => string | null | undefined): Awaitable<void> {
+  private takeWord(status: number, retryAfter: () => string | null | undefined, origin: string): Awaitable<void> {
     const { respectRetryAfter, retryAfterMaxMs } = this.rules;
     if (!respectRetryAfter || (status !== 429 && status !== 503)) return;
     const ms = retryAfterOf(retryAfter() ?? null, Date.now());
     if (ms === null) return;
-    return this.breaker.trip({ forMs: stretched(this.rules, this.breaker.name, Math.min(ms, retryAfterMaxMs)) });
+    const breaker = this.circuits.for(origin);
+    const forMs = stretched(this.rules, origin, Math.min(ms, retryAfterMaxMs));
+    return origin === this.origin ? breaker.trip({ forMs }) : openFor(breaker, forMs);
   }
 
   private settle(by: () => Awaitable<Settled>, then?: (counted: Settled) => unknown): void {
@@ -97,9 +108,17 @@ export class HttpCall {
           .catch(() => undefined);
       else then?.(counted);
     } catch {
-      // A clock that fails.
+      // A clock that fails, or an answer without headers.
     }
   }
+}
+
+/** Opens a circuit for so long, unless it is open for longer, or an operator has a hand on it. */
+export function openFor(breaker: AnyBreaker, forMs: number): Awaitable<void> {
+  const open = ({ mode, remainingOpenMs }: Snapshot) =>
+    mode === "auto" && forMs > remainingOpenMs ? breaker.trip({ forMs }) : undefined;
+  const snapshot = breaker.getSnapshot();
+  return isThenable(snapshot) ? (snapshot as Promise<Snapshot>).then(open) : open(snapshot);
 }
 
 /** How long an opening of an origin's circuit is, of which the rule says so many milliseconds. */

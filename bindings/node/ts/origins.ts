@@ -77,6 +77,13 @@ export class Origins {
     return this.members.for(origin);
   }
 
+  /** How long the circuit of an origin stays open at most by itself, or because its server says so. */
+  get longestMs(): number {
+    const { longest, duration, times } = durationsOf(this.options);
+    const own = (longest as number | undefined) ?? (duration as number) * times;
+    return Math.floor(Math.max(own, this.rules.retryAfterMaxMs) * (1 + this.rules.openJitter));
+  }
+
   private make(origin: string): CircuitBreaker {
     const { config, host } = readPolicy([this.options, this.stretchedDurations(origin)], this.kind);
     const closedChanged = (breaker: CircuitBreaker, closed: boolean) => this.members.note(breaker, closed);
@@ -88,13 +95,9 @@ export class Origins {
 
   /** The durations of an opening, as the core's table has them or as they were given, each stretched alike. */
   private stretchedDurations(origin: string): object {
-    const options = this.options as Record<string, unknown>;
-    const row = native()
-      .fieldTable()
-      .find(({ name }) => name === "openDurationMs");
-    const duration = options.openDurationMs ?? options[row?.synonym ?? ""] ?? Number(row?.default);
+    const { duration, longest } = durationsOf(this.options);
     const stretch = (value: unknown) => (typeof value === "number" ? stretched(this.rules, origin, value) : undefined);
-    return { openDurationMs: stretch(duration), openDurationMaxMs: stretch(options.openDurationMaxMs) };
+    return { openDurationMs: stretch(duration), openDurationMaxMs: stretch(longest) };
   }
 }
 
@@ -133,6 +136,20 @@ export function httpOrigin(address: string | URL, base?: string): string | null 
   } catch {
     return null;
   }
+}
+
+/** How long an opening lasts, at most if that was given, and how many times as long that is if not: as given, or as the core has it. */
+function durationsOf(options: object): { duration: unknown; longest: unknown; times: number } {
+  const given = options as Record<string, unknown>;
+  const table = native().fieldTable();
+  const row = (wanted: string) => table.find(({ name }) => name === wanted);
+  const duration = row("openDurationMs");
+  return {
+    duration: given.openDurationMs ?? given[duration?.synonym ?? ""] ?? Number(duration?.default),
+    longest: given.openDurationMaxMs,
+    // As the table says it: `10 x openDurationMs`.
+    times: Number.parseFloat(row("openDurationMaxMs")?.default ?? ""),
+  };
 }
 
 /** Options of a breaker that say something about a function's call or result; here that is HTTP's business. */

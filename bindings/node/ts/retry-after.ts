@@ -6,7 +6,12 @@
 export function retryAfterOf(header: string | null, now: number): number | null {
   if (header === null) return null;
   const text = header.trim();
-  // Either seconds or a date; a date always names a month.
-  const ms = /^\d+$/.test(text) ? Number(text) * 1000 : /[A-Za-z]{3}/.test(text) ? Date.parse(text) - now : Number.NaN;
+  let ms = Number.NaN;
+  if (/^\d+$/.test(text)) ms = Number(text) * 1000;
+  // The form that names no zone means the same one. By itself, a platform would take it for local time.
+  else if (DATE.test(text)) ms = Date.parse(text.replace(/\d$/, "$& GMT")) - now;
   return ms > 0 ? ms : null;
 }
+
+/** The shape of the three forms of a date in HTTP (RFC 9110, 5.6.7). Platforms take much else for one: `wait 2 may 2099` is a day in May. */
+const DATE = /^[A-Z][a-z]+,? .{6,11} [\d:]{8} (GMT|\d{4})$/;

@@ -4,6 +4,7 @@ import type { CircuitBreaker } from "./breaker";
 import { monotonicNow } from "./clock";
 import { ConfigError } from "./error";
 import type { Emitter } from "./events";
+import { openFor } from "./http";
 import type { Events } from "./types";
 
 /** What is told: an origin opened until then, or closed then. Times are on the clock that all tabs of a machine share. */
@@ -21,14 +22,19 @@ interface Word {
  * An opening is taken for what is left of it; a closing ends what opened before it. What was heard is not passed on again. A tab
  * that is closed takes nothing away from the others, for nobody waits for anybody.
  *
+ * What is heard may come from a page with another policy, or from a script that is none of ours: it is believed for as long as
+ * this tab would stay open by itself, and no longer.
+ *
  * @throws {@link ConfigError} where there is no `BroadcastChannel`
  * @param events - of all circuits of this tab
- * @param circuit - the circuit of an origin; throws for what can be none
+ * @param circuit - the circuit of an origin; null for what is none
+ * @param mostMs - how long another tab's opening is believed at most
  * @param now - the clock of the circuits, if the user gave one
  */
 export function shareTabs(
   events: Emitter<Events>,
-  circuit: (origin: string) => CircuitBreaker,
+  circuit: (origin: string) => CircuitBreaker | null,
+  mostMs: number,
   now: () => number = monotonicNow,
 ): void {
   if (typeof BroadcastChannel !== "function") {
@@ -45,9 +51,9 @@ export function shareTabs(
     if (!isWord(data)) return;
     hearing = true;
     try {
-      take(circuit(data.origin), data, now());
+      take(circuit(data.origin), data, mostMs, now());
     } catch {
-      // No origin, or a clock that fails: the next request of this tab finds that out.
+      // A clock that fails: the next request of this tab finds that out.
     } finally {
       hearing = false;
     }
@@ -56,16 +62,15 @@ export function shareTabs(
   (channel as { unref?: () => void }).unref?.();
 }
 
-function take(breaker: CircuitBreaker, { at, openMs }: Word, now: number): void {
-  const { mode, remainingOpenMs, openedAt } = breaker.getSnapshot();
-  if (mode !== "auto") return;
-  if (openMs === null) {
-    if (openedAt !== null && openedAt <= at) breaker.reset();
+function take(breaker: CircuitBreaker | null, { at, openMs }: Word, mostMs: number, now: number): void {
+  if (breaker === null) return;
+  if (openMs !== null) {
+    // Never longer than it lasts, should the clocks of two tabs differ.
+    openFor(breaker, Math.min(openMs, at + openMs - now, mostMs));
     return;
   }
-  // Never longer than it lasts, should the clocks of two tabs differ.
-  const forMs = Math.min(openMs, at + openMs - now);
-  if (forMs > remainingOpenMs) breaker.trip({ forMs });
+  const { mode, openedAt } = breaker.getSnapshot();
+  if (mode === "auto" && openedAt !== null && openedAt <= at) breaker.reset();
 }
 
 function isWord(data: unknown): data is Word {

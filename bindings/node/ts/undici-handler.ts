@@ -53,11 +53,16 @@ type RawHeaders = readonly (Buffer | string)[];
 
 /** What is the same for both kinds. */
 class Listening {
+  /** Whether it was given up before it was begun, be it by a deadline: that says nothing of the server. */
+  private readonly early: boolean;
+
   constructor(
     protected readonly handler: Handler,
     protected readonly call: HttpCall,
     private readonly about: Request,
-  ) {}
+  ) {
+    this.early = isAborted(about.signal);
+  }
 
   onResponseStarted(): void {
     this.handler.onResponseStarted?.();
@@ -74,7 +79,7 @@ class Listening {
   protected threw(error: unknown, by: Controller | null): void {
     const { broken, signal } = this.about;
     const { code, statusCode, headers } = (error ?? {}) as { code?: unknown; statusCode?: number; headers?: Headers };
-    if (broken.upload || NEUTRAL.has(code)) this.call.givenUp();
+    if (this.early || broken.upload || NEUTRAL.has(code)) this.call.givenUp();
     else if (typeof statusCode === "number" && RESPONSES.has(code)) {
       // An interceptor further in makes errors of answers.
       if (!this.call.answered(statusCode, () => headerOf(headers))) this.call.succeeded();

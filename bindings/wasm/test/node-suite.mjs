@@ -31,7 +31,7 @@ try {
   const native = readdirSync(join(folder, "dist")).filter((file) => file.endsWith(".node"));
   if (native.length === 0) throw new Error("there is no native file to remove: build the package first");
   for (const file of native) rmSync(join(folder, "dist", file));
-  // The one warning is expected, and a test of its own (fallback.test.ts); here it would only be in the way of what is compared.
+  // The one warning is expected, and a test of its own (fallback.test.mjs); here it would only be in the way of what is compared.
   const environment = { ...process.env, NODE_OPTIONS: "--disable-warning=switchgear_wasm" };
   const run = (...args) =>
     spawnSync(process.execPath, args, { cwd: folder, env: environment, stdio: "inherit" }).status === 0;

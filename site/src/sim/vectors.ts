@@ -24,8 +24,10 @@ export interface PlayedVector {
   readonly holds: boolean;
 }
 
-/** More than this is no vector file, and would only make the page hang. */
-export const MAX_FILE_BYTES = 5_000_000;
+/** More than this would only make the page hang. The longest run is a vector of less: what the page hands out, it takes. */
+export const MAX_FILE_BYTES = 20_000_000;
+/** Steps of all vectors of a file together. */
+const MAX_STEPS = 100_000;
 
 /** The core's word on a configuration: throws what is wrong with it. */
 export type CheckConfig = (config: Readonly<Record<string, unknown>>) => void;
@@ -46,6 +48,8 @@ export function readVectors(text: string, checkConfig: CheckConfig): Vector[] {
   }
   const vectors = vectorsOf(content, checkConfig);
   if (vectors.length === 0) throw new Error("`vectors`: none, so there is nothing to play");
+  const steps = vectors.reduce((sum, vector) => sum + vector.steps.length, 0);
+  if (steps > MAX_STEPS) throw new Error(`\`steps\`: ${steps} in all; at most ${MAX_STEPS} are played`);
   return vectors;
 }
 

@@ -83,6 +83,11 @@ export class Bench {
   /** Follows the address, if it holds a set-up. One that is broken changes nothing. */
   private follow(): void {
     this.told = location.hash;
+    // A place of the page, as the one to skip to.
+    if (document.getElementById(location.hash.slice(1)) !== null) {
+      this.address();
+      return;
+    }
     if (location.hash.length <= 1 || location.hash.slice(1) === linkOf({ setup: this.setup, at: this.at })) return;
     const problem = byId("problem", HTMLElement);
     try {

@@ -12,12 +12,21 @@ const ICONS = {
   last: "M13 3v10M3 3.5v9L10.5 8z",
 };
 
+/** Steps that are drawn at once. A page that draws tens of thousands takes seconds for each of them. */
+const DRAWN = 1_000;
+/** The part of what is wrong with a file that is shown: what is wrong may be a value of any length. */
+const SHOWN = 400;
+
 const make = (config: Readonly<Record<string, unknown>>) => new Circuit(config);
 
 export class VectorView {
   private played: PlayedVector[] = [];
   private chosen = 0;
   private step = 0;
+  /** The first step whose row is drawn. */
+  private first = 0;
+  /** Counts what was asked for: of files that come in another order than they were asked for, the last one asked for is shown. */
+  private asked = 0;
   private readonly files = byId("vector-own", HTMLSelectElement);
   private readonly list = byId("vector", HTMLSelectElement);
   private begun = false;
@@ -54,29 +63,38 @@ export class VectorView {
     try {
       const names = (await (await fetched("vectors/index.json")).json()) as string[];
       fill(this.files, ...names.map((name) => h("option", { value: name }, name)));
-      await this.loadOwn(names.includes("scenarios.json") ? "scenarios.json" : (names[0] as string));
+      this.files.value = "";
+      // Somebody may have brought a file of theirs meanwhile.
+      if (this.asked === 0)
+        await this.loadOwn(names.includes("scenarios.json") ? "scenarios.json" : (names[0] as string));
     } catch (error) {
-      this.fail("the project's own vectors", error);
+      // Whoever comes back to the view tries again.
+      this.begun = false;
+      if (this.asked === 0) this.fail("the project's own vectors", error);
     }
   }
 
   private async loadOwn(name: string): Promise<void> {
     this.files.value = name;
-    try {
-      this.take(name, await (await fetched(`vectors/${name}`)).text());
-    } catch (error) {
-      this.fail(name, error);
-    }
+    await this.ask(name, async () => (await fetched(`vectors/${name}`)).text());
   }
 
   private async load(name: string, file: Blob): Promise<void> {
     this.files.value = "";
-    try {
+    await this.ask(name, async () => {
       if (file.size > MAX_FILE_BYTES)
         throw new Error(`it is ${file.size} bytes long; at most ${MAX_FILE_BYTES} are taken`);
-      this.take(name, await file.text());
+      return file.text();
+    });
+  }
+
+  private async ask(name: string, read: () => Promise<string>): Promise<void> {
+    const asked = ++this.asked;
+    try {
+      const text = await read();
+      if (asked === this.asked) this.take(name, text);
     } catch (error) {
-      this.fail(name, error);
+      if (asked === this.asked) this.fail(name, error);
     }
   }
 
@@ -104,7 +122,8 @@ export class VectorView {
   private fail(name: string, error: unknown): void {
     this.played = [];
     const problem = byId("vector-problem", HTMLElement);
-    problem.textContent = `${name}: ${error instanceof Error ? error.message : String(error)}`;
+    const text = `${name}: ${error instanceof Error ? error.message : String(error)}`;
+    problem.textContent = text.length > SHOWN ? `${text.slice(0, SHOWN)}...` : text;
     problem.hidden = false;
     byId("vector-body", HTMLElement).hidden = true;
     byId("vector-sum", HTMLElement).textContent = "";
@@ -133,9 +152,20 @@ export class VectorView {
     const config = Object.entries(vector.config ?? {}).map(([name, value]) => `${name}: ${value}`);
     byId("vector-config", HTMLElement).textContent =
       config.length === 0 ? "every option at its default" : config.join(", ");
-    fill(byId("vector-steps", HTMLElement), ...steps.map((step, index) => this.row(step, index)));
+    this.draw(0);
     const wrong = steps.findIndex(({ differences }) => differences.length > 0);
     this.go(Math.max(0, wrong));
+  }
+
+  /** Draws the rows around a step. */
+  private draw(step: number): void {
+    const { steps } = this.played[this.chosen] as PlayedVector;
+    this.first = Math.max(0, Math.min(step - DRAWN / 2, steps.length - DRAWN));
+    const drawn = steps.slice(this.first, this.first + DRAWN);
+    fill(byId("vector-steps", HTMLElement), ...drawn.map((each, index) => this.row(each, this.first + index)));
+    const part = byId("vector-part", HTMLElement);
+    part.hidden = drawn.length === steps.length;
+    part.textContent = `Steps ${this.first + 1} to ${this.first + drawn.length} of ${steps.length}.`;
   }
 
   private row(played: Played, index: number): HTMLElement {
@@ -170,13 +200,15 @@ export class VectorView {
     const vector = this.played[this.chosen];
     if (vector === undefined) return;
     this.step = Math.min(vector.steps.length - 1, Math.max(0, step));
+    if (this.step < this.first || this.step >= this.first + DRAWN) this.draw(this.step);
     const rows = [...byId("vector-steps", HTMLElement).children];
-    for (const [place, row] of rows.entries()) {
+    for (const [index, row] of rows.entries()) {
+      const place = this.first + index;
       if (place === this.step) row.setAttribute("aria-current", "step");
       else row.removeAttribute("aria-current");
       row.classList.toggle("later", place > this.step);
     }
-    scrollTo(rows[this.step] as HTMLElement);
+    scrollTo(rows[this.step - this.first] as HTMLElement);
     const played = vector.steps[this.step] as Played;
     byId("vector-where", HTMLElement).textContent =
       `step ${this.step + 1} of ${vector.steps.length}, at ${played.step.at} ms`;
@@ -185,22 +217,30 @@ export class VectorView {
   }
 }
 
-/** The states step by step, for a vector's times may leap or run backwards. */
+/** The states step by step, for a vector's times may leap or run backwards. Of very many, some share a column. */
 function showStrip({ steps }: PlayedVector, now: number, go: (step: number) => void): void {
   const host = byId("vector-strip", HTMLElement);
-  const wide = 1000 / steps.length;
-  const parts = steps.flatMap(({ snapshot, differences }, place) => [
-    s("rect", {
-      class: `state ${snapshot.state}${place > now ? " later" : ""}`,
-      x: place * wide,
-      y: 0,
-      width: Math.max(1, wide - 1),
-      height: 22,
-    }),
-    differences.length > 0 &&
-      s("rect", { class: "bad", x: place * wide, y: 24, width: Math.max(1, wide - 1), height: 4 }),
-    place === now && s("rect", { class: "here", x: place * wide, y: 24, width: Math.max(2, wide - 1), height: 4 }),
-  ]);
+  const columns = Math.min(steps.length, DRAWN);
+  const wide = 1000 / columns;
+  const begin = (column: number) => Math.floor((column * steps.length) / columns);
+  const parts = Array.from({ length: columns }, (_, column) => {
+    const shared = steps.slice(begin(column), begin(column + 1));
+    const mark = { x: column * wide, y: 24, height: 4 };
+    return [
+      s("rect", {
+        class: `state ${shared[0]?.snapshot.state}${begin(column) > now ? " later" : ""}`,
+        x: column * wide,
+        y: 0,
+        width: Math.max(1, wide - 1),
+        height: 22,
+      }),
+      shared.some(({ differences }) => differences.length > 0) &&
+        s("rect", { ...mark, class: "bad", width: Math.max(1, wide - 1) }),
+      begin(column) <= now &&
+        now < begin(column + 1) &&
+        s("rect", { ...mark, class: "here", width: Math.max(2, wide - 1) }),
+    ];
+  }).flat();
   const svg = s("svg", { viewBox: "0 0 1000 28", preserveAspectRatio: "none", "aria-hidden": "true" }, ...parts);
   svg.addEventListener("pointerdown", (event) => {
     const { left, width } = svg.getBoundingClientRect();

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, test } from "node:test";
 import axe from "axe-core";
 import { startBrowser } from "../../../tests/support/browser.mjs";
+import { frameOf } from "../../frame.mjs";
 import { open, openVectors, startPlayground } from "./support.mjs";
 
 const SCHEMES = ["light", "dark"];
@@ -203,6 +204,31 @@ function contrasts() {
   }
   return found;
 }
+
+test("the picture in the README ends between cards, and a picture that would not is none", async () => {
+  const page = await openAs("light", 1280);
+  assert.ok((await frameOf(page)) > 900);
+  for (let i = 0; i < 4; i++) await page.click("#add-outage");
+  await assert.rejects(frameOf(page), /^Error: the picture would cut through: Outages$/);
+});
+
+test("the first link of the page skips to what is shown, and is no set-up", async () => {
+  const page = await openAs("light", 1280);
+  const skip = async () => {
+    await page.evaluate(() => document.activeElement.blur());
+    await page.focus(".skip");
+    await page.keyboard.press("Enter");
+    return page.evaluate(() => document.activeElement.id);
+  };
+  assert.equal(await skip(), "timeline");
+  await page.waitForFunction(() => location.hash.startsWith("#v=1&"));
+  assert.equal(await page.isVisible("#problem"), false);
+  await openVectors(page);
+  assert.equal(await skip(), "vector-body");
+  await page.waitForFunction(() => location.hash.startsWith("#v=1&"));
+  assert.equal(await page.isVisible("#problem"), false);
+  assert.deepEqual(page.faults, []);
+});
 
 test("what is measured is what is seen: a pale text is found, in a page and in the timeline", async () => {
   const page = await openAs("light", 1280);

@@ -148,17 +148,79 @@ test("what is no vector file is refused, it is said why, and the next file is ta
     ],
     "markup.json": [{ ...WHOLE, name: "<img src=x>", steps: [] }, "<img src=x>: steps: none, so nothing to compare"],
     "empty.json": ["", "a vector file is JSON, and this is none: "],
+    "nameless.json": [{ vectors: [WHOLE, { steps: [] }] }, "vectors[1]: `name` is missing"],
+    "many.json": [longVector(100_001), "`steps`: 100001 in all; at most 100000 are played"],
+    "large.json": [" ".repeat(20_000_001), "it is 20000001 bytes long; at most 20000000 are taken"],
+    "endless.json": [{ ...WHOLE, about: [..."x".repeat(100_000)] }, "whole: about must be a text, got `["],
   };
   for (const [name, [content, says]] of Object.entries(broken)) {
     await load(name, content);
     const said = await page.textContent("#vector-problem");
     assert.ok(said.startsWith(`${name}: ${says}`), said);
+    assert.ok(said.length < 500, `${name}: what is said is ${said.length} characters long`);
     assert.equal(await page.isVisible("#vector-body"), false);
     assert.equal(await sum(), "");
   }
   await load("one.json", WHOLE);
   assert.equal(await page.isVisible("#vector-problem"), false);
   assert.equal(await page.isVisible("#vector-body"), true);
+});
+
+/** A vector of so many steps, the last of which differs. */
+function longVector(length) {
+  const steps = Array.from({ length }, (_, at) => ({ at, do: "snapshot", expect: { epoch: at < length - 1 ? 0 : 1 } }));
+  return { name: "long", steps };
+}
+
+test("of a vector of many thousand steps those around the step are drawn", async () => {
+  await load("long.json", longVector(5_000));
+  assert.equal(await sum(), "long.json: 1 vector, 5,000 steps; 1 vector differs.");
+  const drawn = () =>
+    page.$$eval("#vector-steps tr", (rows) => [rows.length, rows[0].textContent, rows.at(-1).textContent]);
+  const current = () => page.textContent("#vector-steps tr[aria-current]");
+  assert.match(await current(), /^50004999snapshotclosed✗/);
+  assert.equal(await page.textContent("#vector-part"), "Steps 4001 to 5000 of 5000.");
+  assert.equal(await page.locator("#vector-strip .bad").count(), 1);
+  assert.equal(await page.locator("#vector-strip .state").count(), 1_000);
+  await page.click("#vector-first");
+  assert.match(await current(), /^10snapshotclosed✓/);
+  assert.equal(await page.textContent("#vector-part"), "Steps 1 to 1000 of 5000.");
+  await page.locator("button.step").last().click();
+  assert.equal(await page.textContent("#vector-where"), "step 1000 of 5000, at 999 ms");
+  await page.click("#vector-on");
+  assert.equal(await page.textContent("#vector-where"), "step 1001 of 5000, at 1000 ms");
+  assert.match(await current(), /^10011000snapshotclosed✓/);
+  assert.equal(await page.textContent("#vector-part"), "Steps 501 to 1500 of 5000.");
+  assert.equal((await drawn())[0], 1_000);
+  await load("one.json", WHOLE);
+  assert.equal(await page.isVisible("#vector-part"), false);
+});
+
+test("of two files the one asked for last is shown, whichever comes first", async () => {
+  let answered;
+  const late = new Promise((resolve) => {
+    answered = resolve;
+  });
+  let release;
+  const held = new Promise((resolve) => {
+    release = resolve;
+  });
+  await page.route("**/vectors/backoff.json", async (route) => {
+    await held;
+    await route.continue();
+    answered();
+  });
+  await page.selectOption("#vector-own", "backoff.json");
+  await page.selectOption("#vector-own", "open.json");
+  await page.waitForFunction(() => document.getElementById("vector-sum").textContent.startsWith("open.json:"));
+  const response = page.waitForResponse("**/vectors/backoff.json");
+  release();
+  await Promise.all([late, response.then((each) => each.finished())]);
+  // What the page does with it, it has done by the time that it has fetched the same once more.
+  await page.evaluate(async () => void (await (await fetch("vectors/open.json")).text()));
+  assert.match(await sum(), /^open\.json:/);
+  assert.equal(await page.inputValue("#vector-own"), "open.json");
+  await page.unroute("**/vectors/backoff.json");
 });
 
 test("what the simulation hands out is a vector that holds", async () => {

@@ -61,12 +61,12 @@ export function vectorsOf(content, checkConfig) {
   const many = "vectors" in content;
   if (many) checkKeys(content, FILE, ["vectors"]);
   const vectors = many ? content.vectors : [content];
-  for (const vector of vectors) {
+  for (const [index, vector] of vectors.entries()) {
     check("a vector", vector, object);
     try {
       checkVector(vector, checkConfig);
     } catch (error) {
-      throw new Error(`${vector.name}: ${error.message}`);
+      throw new Error(`${text[1](vector.name) ? vector.name : `vectors[${index}]`}: ${error.message}`);
     }
   }
   return vectors;
