@@ -180,6 +180,37 @@ describe("the client", () => {
     expect(await here.redis.exists(`{${prefix}Billing.charge}`)).toBe(1);
   });
 
+  test("cannot be made by what has circuits itself: that is said, rather than waited for", async () => {
+    const needsBilling = { provide: "REDIS", useFactory: () => here.redis, inject: [Billing] };
+    const parts = { providers: [Billing, needsBilling], exports: ["REDIS", Billing] };
+    const { prefix } = shared();
+    const byToken = start({ ...parts, imports: [CircuitBreakerModule.forRoot({ redis: "REDIS", prefix })] });
+    expect(await errorOf(byToken)).toMatchObject({
+      code: "config_invalid",
+      field: "redis",
+      message: "`redis` must be there before the circuits, but REDIS needs Billing, which needs a circuit",
+    });
+    const RedisModule = moduleOf(parts);
+    const byFactory = CircuitBreakerModule.forRootAsync({
+      imports: [RedisModule],
+      inject: [{ token: "REDIS", optional: true }],
+      useFactory: (redis: Redis) => ({ redis, prefix }),
+    });
+    expect(await errorOf(start({ imports: [byFactory] }))).toMatchObject({
+      field: "options",
+      message: "`options` must be there before the circuits, but REDIS needs Billing, which needs a circuit",
+    });
+    // Circuits of another import are no hindrance.
+    const own = moduleOf({ ...parts, imports: [CircuitBreakerModule.forRoot({ isGlobal: false })] });
+    const options = { redis: "REDIS", prefix, isGlobal: false, shared: { timeoutMs: 60_000 } };
+    const feature = moduleOf({
+      providers: [{ provide: "feature", useClass: Billing }],
+      imports: [CircuitBreakerModule.forRoot(options)],
+    });
+    const app = await start({ imports: [own, feature] });
+    expect(await app.get<Billing>("feature", { strict: false }).charge(false)).toBe("charged");
+  });
+
   test("may be given by a factory, and stays open when the application closes", async () => {
     const RedisModule = moduleOf({ providers: [{ provide: "REDIS", useValue: here.redis }], exports: ["REDIS"] });
     const { prefix } = shared();

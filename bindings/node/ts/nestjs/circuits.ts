@@ -3,15 +3,11 @@
 import { CircuitBreaker, leaveGroup, PreparedPolicy } from "../breaker";
 import { checkClock } from "../clock";
 import { BREAKER_POLICY, checkedName, readPolicy } from "../config";
-import {
-  DistributedCircuitBreaker,
-  leaveGroup as leaveSharedGroup,
-  PreparedSharedPolicy,
-  SHARED_POLICY,
-} from "../distributed";
+import { DistributedCircuitBreaker, leaveGroup as leaveSharedGroup, PreparedSharedPolicy } from "../distributed";
 import { ConfigError, type RefusalClass } from "../error";
 import { Emitter, EVENT_NAMES } from "../events";
 import { Members } from "../members";
+import { SHARED_POLICY } from "../shared-policy";
 import { RedisStore, type StoreEvents } from "../store";
 import type { CircuitBreakerPolicy, Events } from "../types";
 import { Assembled } from "./assembled";

@@ -7,7 +7,8 @@ import type { Circuits } from "./circuits";
 
 /** A module as Nest knows it. */
 export type Module = ModulesContainer extends Map<string, infer M> ? M : never;
-type Wrapper = Module["providers"] extends Map<unknown, infer W> ? W : never;
+/** A provider as Nest knows it. */
+export type Wrapper = Module["providers"] extends Map<unknown, infer W> ? W : never;
 type Factory = (...args: unknown[]) => unknown;
 
 /** The part of an application that has its circuits from one import of the module: all of it, where that is global. */

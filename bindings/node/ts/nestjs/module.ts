@@ -11,6 +11,7 @@ import { outOfRange } from "../config";
 import { adopt } from "./bind";
 import { Circuits } from "./circuits";
 import { clientOf } from "./client";
+import { checkOrder } from "./cycle";
 import { RefusalFilter } from "./filter";
 import { CircuitBreakerHealthIndicator } from "./health";
 import { Home, modulesThatSee, type Module as Seen } from "./home";
@@ -23,6 +24,7 @@ import {
   type CircuitBreakerOptionsFactory,
   checkedAsyncOptions,
   checkedModuleOptions,
+  isToken,
 } from "./options";
 import { CircuitBreakerService } from "./service";
 
@@ -58,6 +60,7 @@ export class CircuitBreakerModule {
 }
 
 const OPTIONS = Symbol("CircuitBreakerModuleOptions");
+const ORDER = Symbol("whether CircuitBreakerModuleOptions can be there before the circuits");
 const GIVEN = Symbol("what a factory of CircuitBreakerModuleOptions gives");
 const IMPORT = Symbol("which import of CircuitBreakerModule this is");
 let imports = 0;
@@ -72,6 +75,7 @@ function moduleOf(
     ...options,
     // Two imports are two modules, though nothing in them may differ that Nest 10 looks at.
     { provide: IMPORT, useValue: imports },
+    { provide: ORDER, useFactory: checkOptions, inject: [ModulesContainer, IMPORT] },
     { provide: Circuits, useFactory: circuitsOf, inject: [OPTIONS, ModulesContainer, IMPORT] },
     { provide: APP_FILTER, useClass: RefusalFilter },
     CircuitBreakerService,
@@ -104,8 +108,9 @@ async function circuitsOf(
   container: ModulesContainer,
   which: number,
 ): Promise<Circuits> {
+  if (isToken(options.redis)) checkNeeded(options.redis, container, which, "redis");
   const circuits = new Circuits(options, await clientOf(options.redis, container));
-  const isOurs = ({ providers }: Seen) => providers.get(IMPORT)?.instance === which;
+  const isOurs = isImport(which);
   const home = new Home(() => modulesThatSee(container, isOurs), circuits);
   try {
     for (const of of home.classes()) for (const method of methodsOf(of)) method.declare(circuits, of);
@@ -116,6 +121,23 @@ async function circuitsOf(
   home.watchFactories((product) => adopt(product, circuits));
   circuits.home = home;
   return circuits;
+}
+
+/** Nothing waits for this, so that it is found out before anything waits for ever. */
+function checkOptions(container: ModulesContainer, which: number): void {
+  checkNeeded(OPTIONS, container, which, "options");
+}
+
+function checkNeeded(token: InjectionToken, container: ModulesContainer, which: number, field: string): void {
+  const isOurs = isImport(which);
+  const own = [...container.values()].find(isOurs) as Seen;
+  const isCircuits = ({ module, wrapper }: { module: Seen; wrapper: object }) =>
+    isOurs(module) && module.providers.get(Circuits) === wrapper;
+  checkOrder(token, own, container, isCircuits, field);
+}
+
+function isImport(which: number): (module: Seen) => boolean {
+  return ({ providers }) => providers.get(IMPORT)?.instance === which;
 }
 
 function asyncOptions(options: unknown): Provider[] {
