@@ -3,9 +3,9 @@
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { homedir } from "node:os";
 import { join } from "node:path";
 import { built, builtForWasm } from "./cargo.mjs";
+import { CRATE, variablesFor } from "./flags.mjs";
 import { toolchain } from "./toolchain.mjs";
 
 const dist = join(import.meta.dirname, "dist");
@@ -13,8 +13,6 @@ const require = createRequire(import.meta.url);
 /** The modules and the features of the crate that make them. The package ships the first two. */
 const MODULES = { local: ["local"], shared: ["shared"], objects: ["local", "objects"] };
 const SHIPPED = ["local", "shared"];
-/** What separates flags in which there may be spaces. */
-const SEPARATOR = "\x1f";
 
 const chosen = toolchain();
 const wasmOpt = require.resolve("binaryen/bin/wasm-opt");
@@ -29,11 +27,7 @@ function make(name) {
   const features = MODULES[name];
   if (features === undefined)
     throw new Error(`no module is called ${name}; there are ${Object.keys(MODULES).join(", ")}`);
-  const crate = ["-p", "switchgear-wasm", "--profile", "wasm-release", "--no-default-features"];
-  // Fractions are shown by JavaScript: what writes them in Rust is a quarter of the module.
-  const flags = [...givenFlags(), "--cfg", "switchgear_small", ...withoutPaths()];
-  const variables = { CARGO_ENCODED_RUSTFLAGS: flags.join(SEPARATOR) };
-  const { file } = builtForWasm(chosen, [...crate, "--features", features.join(",")], variables);
+  const { file } = builtForWasm(chosen, [...CRATE, "--features", features.join(",")], variablesFor(chosen));
   execFileSync(glue, [file, dist, name], { stdio: "inherit" });
   const module = join(dist, `${name}.wasm`);
   const small = [
@@ -51,24 +45,6 @@ function make(name) {
   );
   rename(join(dist, `${name}.js`), said);
   for (const rest of [`${name}_bg.wasm`, `${name}_bg.wasm.d.ts`]) rmSync(join(dist, rest));
-}
-
-/** The flags of whoever builds: ours would else take their place. */
-function givenFlags() {
-  const { CARGO_ENCODED_RUSTFLAGS: encoded, RUSTFLAGS: plain = "" } = process.env;
-  return (encoded?.split(SEPARATOR) ?? plain.split(/\s+/)).filter(Boolean);
-}
-
-/** A module tells nobody where it was built: panics name their file by what the folder is here. Of two that match the last one holds. */
-function withoutPaths() {
-  const cargo = process.env.CARGO_HOME ?? join(homedir(), ".cargo");
-  const names = {
-    [homedir()]: "home",
-    [cargo]: "cargo",
-    [chosen.sysroot]: "rust",
-    [join(import.meta.dirname, "../..")]: "switchgear",
-  };
-  return Object.entries(names).map(([folder, name]) => `--remap-path-prefix=${folder}=${name}`);
 }
 
 /** Tells the glue what its imports and exports are called now. */
