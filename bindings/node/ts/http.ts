@@ -99,14 +99,12 @@ export class HttpCall {
     return origin === this.origin ? breaker.trip({ forMs }) : openFor(breaker, forMs);
   }
 
-  private settle(by: () => Awaitable<Settled>, then?: (counted: Settled) => unknown): void {
+  private settle(by: () => Awaitable<Settled>, then: (counted: Settled) => unknown = () => undefined): void {
     try {
-      const counted = by();
-      if (isThenable(counted))
-        this.settled ??= Promise.resolve(counted)
-          .then(then)
-          .catch(() => undefined);
-      else then?.(counted);
+      const done = after(by(), then);
+      if (!isThenable(done)) return;
+      const settled = Promise.resolve(done).catch(() => undefined);
+      this.settled ??= settled;
     } catch {
       // A clock that fails, or an answer without headers.
     }
@@ -115,15 +113,19 @@ export class HttpCall {
 
 /** Opens a circuit for so long, unless it is open for longer, or an operator has a hand on it. */
 export function openFor(breaker: AnyBreaker, forMs: number): Awaitable<void> {
-  const open = ({ mode, remainingOpenMs }: Snapshot) =>
-    mode === "auto" && forMs > remainingOpenMs ? breaker.trip({ forMs }) : undefined;
-  const snapshot = breaker.getSnapshot();
-  return isThenable(snapshot) ? (snapshot as Promise<Snapshot>).then(open) : open(snapshot);
+  return after(breaker.getSnapshot(), ({ mode, remainingOpenMs }: Snapshot) =>
+    mode === "auto" && forMs > remainingOpenMs ? breaker.trip({ forMs }) : undefined,
+  );
 }
 
 /** How long an opening of an origin's circuit is, of which the rule says so many milliseconds. */
 export function stretched({ openJitter }: HttpRules, origin: string, ms: number): number {
   return Math.floor(ms * (1 + openJitter * spread(origin)));
+}
+
+/** Goes on with a value, at once where it is there. */
+function after<T, U>(value: Awaitable<T>, then: (value: T) => Awaitable<U>): Awaitable<U> {
+  return isThenable(value) ? (value as Promise<T>).then(then) : then(value as T);
 }
 
 /** Whether the caller gave the request up. A signal that is a deadline says of a server what any timeout says. */

@@ -79,9 +79,11 @@ export class Origins {
 
   /** How long the circuit of an origin stays open at most by itself, or because its server says so. */
   get longestMs(): number {
-    const { longest, duration, times } = durationsOf(this.options);
-    const own = (longest as number | undefined) ?? (duration as number) * times;
-    return Math.floor(Math.max(own, this.rules.retryAfterMaxMs) * (1 + this.rules.openJitter));
+    const [duration, longest] = durationsOf(this.options);
+    const { retryAfterMaxMs, openJitter } = this.rules;
+    // As the table says it: `10 x openDurationMs`.
+    const own = Number(longest) || Number(duration) * Number.parseFloat(String(longest));
+    return Math.floor(Math.max(own, retryAfterMaxMs) * (1 + openJitter));
   }
 
   private make(origin: string): CircuitBreaker {
@@ -95,9 +97,11 @@ export class Origins {
 
   /** The durations of an opening, as the core's table has them or as they were given, each stretched alike. */
   private stretchedDurations(origin: string): object {
-    const { duration, longest } = durationsOf(this.options);
-    const stretch = (value: unknown) => (typeof value === "number" ? stretched(this.rules, origin, value) : undefined);
-    return { openDurationMs: stretch(duration), openDurationMaxMs: stretch(longest) };
+    const [openDurationMs, openDurationMaxMs] = durationsOf(this.options).map(
+      // One that is so many times another is none yet.
+      (value) => stretched(this.rules, origin, Number(value)) || undefined,
+    );
+    return { openDurationMs, openDurationMaxMs };
   }
 }
 
@@ -132,24 +136,20 @@ export function given<T>(
 export function httpOrigin(address: string | URL, base?: string): string | null {
   try {
     const { protocol, origin } = new URL(address, base);
-    return protocol === "http:" || protocol === "https:" ? origin : null;
+    return /^https?:$/.test(protocol) ? origin : null;
   } catch {
     return null;
   }
 }
 
-/** How long an opening lasts, at most if that was given, and how many times as long that is if not: as given, or as the core has it. */
-function durationsOf(options: object): { duration: unknown; longest: unknown; times: number } {
+/** How long an opening lasts, and how long at most: as it was given and was found valid, or as the core's table shows it. */
+function durationsOf(options: object): unknown[] {
   const given = options as Record<string, unknown>;
   const table = native().fieldTable();
-  const row = (wanted: string) => table.find(({ name }) => name === wanted);
-  const duration = row("openDurationMs");
-  return {
-    duration: given.openDurationMs ?? given[duration?.synonym ?? ""] ?? Number(duration?.default),
-    longest: given.openDurationMaxMs,
-    // As the table says it: `10 x openDurationMs`.
-    times: Number.parseFloat(row("openDurationMaxMs")?.default ?? ""),
-  };
+  return ["openDurationMs", "openDurationMaxMs"].map((wanted) => {
+    const row = table.find(({ name }) => name === wanted);
+    return given[wanted] ?? given[row?.synonym ?? ""] ?? row?.default;
+  });
 }
 
 /** Options of a breaker that say something about a function's call or result; here that is HTTP's business. */

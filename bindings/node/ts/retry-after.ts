@@ -6,7 +6,7 @@
 export function retryAfterOf(header: string | null, now: number): number | null {
   if (header === null) return null;
   const text = header.trim();
-  let ms = Number.NaN;
+  let ms = 0;
   if (/^\d+$/.test(text)) ms = Number(text) * 1000;
   // The form that names no zone means the same one. By itself, a platform would take it for local time.
   else if (DATE.test(text)) ms = Date.parse(text.replace(/\d$/, "$& GMT")) - now;
