@@ -232,3 +232,22 @@ test.each([
 test("an adapter that there is not is refused at once, in axios's words", () => {
   expect(() => circuitBreaker({ adapter: "carrier pigeon" })).toThrow("Unknown adapter 'carrier pigeon'");
 });
+
+test("the Retry-After of a server that the caller was sent to is that server's, where `http` says whose it is", async () => {
+  const other = await startOrigin();
+  try {
+    const adapter = circuitBreaker({ openJitter: 0, clock: () => now, adapter: "http" });
+    const http = axios.create({ adapter });
+    server.answer = { status: 302, headers: { location: `${other.origin}/there` } };
+    other.answer = { status: 503, headers: { "retry-after": "60" } };
+    await expect(http.get(server.origin)).rejects.toMatchObject({ response: { status: 503 } });
+    expect(adapter.for(server.origin).getSnapshot()).toMatchObject({ state: "closed", failuresInWindow: 1 });
+    expect(adapter.for(other.origin).getSnapshot()).toMatchObject({ state: "open", remainingOpenMs: 60_000 });
+    await expect(http.get(other.origin)).rejects.toThrow(CircuitOpenError);
+    adapter.for(other.origin).disable();
+    await expect(http.get(server.origin)).rejects.toMatchObject({ response: { status: 503 } });
+    expect(adapter.for(other.origin).getSnapshot().mode).toBe("disabled");
+  } finally {
+    await other.close();
+  }
+});

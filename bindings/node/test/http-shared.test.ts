@@ -134,3 +134,19 @@ describe.each(Object.entries(CLIENTS))("%s", (name, make) => {
     expect(server.requests).toBe(0);
   });
 });
+
+test("axios: the Retry-After of a server that the caller was sent to is for the whole fleet, too", async () => {
+  const other = await startOrigin();
+  try {
+    const store = new RedisStore(here.redis, { clock: clock.read, timeoutMs: 20_000 });
+    const group = new DistributedCircuitBreakerGroup(`redirected ${server.origin}`, store);
+    const http = axios.create({ adapter: circuitAdapter({ group }), validateStatus: null });
+    server.answer = { status: 302, headers: { location: `${other.origin}/there` } };
+    other.answer = { status: 503, headers: { "retry-after": "60" } };
+    expect((await http.get(server.origin)).status).toBe(503);
+    expect(await group.for(server.origin).getState()).toBe("closed");
+    expect(await group.for(other.origin).getSnapshot()).toMatchObject({ state: "open", remainingOpenMs: 60_000 });
+  } finally {
+    await other.close();
+  }
+});

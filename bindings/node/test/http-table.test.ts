@@ -138,6 +138,22 @@ describe.each(Object.entries(CLIENTS))("%s", (_name, make) => {
     await decides(made, decision);
   });
 
+  test("a deadline that was over before the request began is neutral, and nothing is sent", async () => {
+    const made = probing();
+    const signal = AbortSignal.abort(new DOMException("too late", "TimeoutError"));
+    await expect(made.ask(server.origin, { signal })).rejects.toThrow();
+    await decides(made, "neutral");
+    expect(server.requests).toBe(0);
+  });
+
+  test("any address of an origin names its circuit", () => {
+    const made = client();
+    const breaker = made.for("https://api.example");
+    for (const address of ["https://api.example/", "HTTPS://API.example:443/orders?id=1"])
+      expect(made.for(address)).toBe(breaker);
+    expect(made.for("http://api.example")).not.toBe(breaker);
+  });
+
   test.each([
     ["method", { method: "A B" }],
     ["header", { headers: { "a b": "c" } }],
