@@ -13,13 +13,16 @@ export function writeParts(header, reports) {
     page = withBlock(page, part, `${header}\n${report.text}${promises}`);
   }
   writeFileSync(PAGE, page);
-  writeFileSync(README, withBlock(readFileSync(README, "utf8"), "promises", verdicts(targetsOn(page)).join("\n")));
+  writeFileSync(README, withBlock(readFileSync(README, "utf8"), "promises", promisesOn(page).join("\n")));
 }
 
-/** The targets as they were written there, of all parts. */
-function targetsOn(page) {
-  const lines = page.matchAll(/^(?:met|MISSED) +(.+?) +([\d.]+) +(at (?:most|least)) ([\d.]+)$/gm);
-  return [...lines].map(([, what, measured, bound, limit]) => [what, Number(measured), bound, Number(limit)]);
+/** What is said of the promises there, of all parts, lined up. */
+function promisesOn(page) {
+  const lines = [...page.matchAll(/^(met|MISSED) +(.+?) +([\d.]+ +at (?:most|least) [\d.]+)$/gm)];
+  const width = Math.max(...lines.map(([, , what]) => what.length));
+  return lines.map(
+    ([, verdict, what, measured]) => `${verdict.padEnd(6)}  ${what.padEnd(width)}  ${measured.padStart(23)}`,
+  );
 }
 
 /** Throws where a document has no place for what a run of these parts writes. */

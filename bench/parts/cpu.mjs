@@ -36,6 +36,7 @@ async function nodeSchemes(client, calls) {
   const store = new RedisStore(client, PATIENT);
   const breaker = (name, policy) => new DistributedCircuitBreaker(name, store, policy);
   const shared = breaker("bench");
+  const rate = breaker("rate", { tripOn: "rate" });
   const cached = breaker("cached", { closedCacheMs: 1000 });
   const open = breaker("open", { openDurationMs: HOUR_MS });
   await open.trip();
@@ -47,6 +48,7 @@ async function nodeSchemes(client, calls) {
   return {
     "bare EVALSHA, one key": each(bare),
     switchgear: each(() => shared.execute(healthy)),
+    "switchgear (rate)": each(() => rate.execute(healthy)),
     "switchgear, closedCacheMs": each(() => cached.execute(healthy)),
     "switchgear, refused (openCacheMs)": each(() => open.execute(healthy, { fallback: () => 0 })),
     "two scripts": each(() => twoScripts.execute(healthy)),
