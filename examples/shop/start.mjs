@@ -99,6 +99,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   console.log(`NestJS            ${shop.nest}/charge/1`);
   console.log(`FastAPI           ${shop.api}/charge/1`);
   console.log(`Celery            curl -X POST ${shop.api}/charge/1/later`);
-  console.log(`break and mend    curl -X POST ${shop.processor}/break; curl -X POST ${shop.processor}/recover`);
+  console.log(`break it          curl -X POST ${shop.processor}/break`);
+  console.log(`mend it           curl -X POST ${shop.processor}/recover`);
   for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => shop.stop());
 }
