@@ -250,7 +250,8 @@ function checkCommand(line) {
       const crate = words[words.indexOf("-p") + 1];
       if (words.includes("-p"))
         assert.match(readFileSync(join(ROOT, "Cargo.lock"), "utf8"), new RegExp(`name = "${crate}"`));
-      assert.match(verb, /^(?:add|build|clippy|doc|fmt|nextest|package|test)$/, line);
+      if (verb === "run") readFileSync(join(ROOT, "tests/src/bin", `${words[words.indexOf("--bin") + 1]}.rs`));
+      assert.match(verb, /^(?:add|build|clippy|doc|fmt|nextest|package|run|test)$/, line);
       return;
     }
     case "node":

@@ -18,7 +18,7 @@ const POLICY = { failureThreshold: 1, openDurationMs: 1_000_000_000 };
 const STORE = { timeoutMs: 60_000 };
 
 /** Who can hear what others announce; the others announce all the same. */
-const HEARERS = ["node"];
+const HEARERS = KINDS;
 
 /** For how long a process does not ask, in milliseconds, while a circuit is open and while it is closed; `events`: whether it hears. */
 const MODES = [
@@ -160,6 +160,8 @@ class Circuit {
 
   /** Until each is subscribed: what was announced before nobody hears. */
   async listen() {
+    // In Python a process begins to hear with its first question.
+    for (const seat of this.seats) await seat.do("snapshot");
     for (const speaker of [this.seats.at(-1), this.seats[0]]) {
       const hearers = this.seats.filter(({ hears }) => hears).filter((seat) => seat !== speaker);
       const before = new Map(hearers.map((hearer) => [hearer, hearer.heard().length]));
