@@ -235,6 +235,8 @@ def test_scenario_52_the_replica_of_a_killed_primary_goes_on_with_the_circuit_an
         replica.cli("cluster", "failover", "takeover")
         others = [node for node in cluster.nodes if node is not owner]
         wait_until(lambda: all(is_master(node, replica_id) for node in others))
+        # It may become one before it has heard of the other masters' slots, and says then that the cluster is down.
+        wait_until(lambda: all("cluster_state:ok" in node.cli("cluster", "info") for node in (replica, *others)))
         assert permit.record_failure() == "applied"
         snapshot = breaker.get_snapshot()
         assert (snapshot.state, snapshot.failures_in_window) == ("closed", 2)
