@@ -1,5 +1,5 @@
 // A method with @WithCircuitBreaker: what stays as it was, what is shared, and where it works.
-import { Inject, Injectable, Scope, SetMetadata } from "@nestjs/common";
+import { Inject, Injectable, type Provider, Scope, SetMetadata } from "@nestjs/common";
 import { ContextIdFactory, LazyModuleLoader, ModuleRef, REQUEST } from "@nestjs/core";
 import { CallTimeoutError, CircuitOpenError, ConfigError, NameError } from "switchgear";
 import {
@@ -431,6 +431,44 @@ describe("a provider", () => {
     await errorOf(() => value.charge(fails));
     for (const billing of made)
       expect(await errorOf(() => billing.charge(() => 1))).toBeInstanceOf(CircuitOpenException);
+  });
+
+  test.each<[string, () => Billing]>([
+    ["frozen", () => Object.freeze(new Billing())],
+    ["sealed", () => Object.seal(new Billing())],
+  ])("may be %s", async (_how, make) => {
+    @Injectable()
+    class Closed extends Billing {
+      override runs = 0;
+
+      constructor() {
+        super();
+        Object.preventExtensions(this);
+      }
+    }
+    const value = make();
+    const app = await booted({
+      providers: [Closed, { provide: "value", useValue: value }, { provide: "factory", useFactory: make }],
+    });
+    expect(await errorOf(() => value.promised(async () => fails()))).toBe(boom);
+    for (const billing of [value, app.get<Billing>("factory")])
+      expect(await errorOf(() => billing.promised(async () => "ok"))).toBeInstanceOf(CircuitOpenException);
+    expect(app.get(Closed).priceOf(() => 42)).toBe(42);
+  });
+
+  test.each<[string, (billing: Billing) => Provider]>([
+    ["a value", (billing) => ({ provide: "billing", useValue: billing })],
+    ["what a factory gives", (billing) => ({ provide: "billing", useFactory: () => billing })],
+  ])("that outlives its application, %s, comes into the circuits of the next one", async (_what, provider) => {
+    const billing = new Billing();
+    const first = await booted({ providers: [provider(billing)] });
+    expect(await errorOf(() => billing.charge(fails))).toBe(boom);
+    await first.close();
+    // Until there is another one it stays where it was.
+    expect(await errorOf(() => billing.charge(() => "charged"))).toBeInstanceOf(CircuitOpenException);
+    const second = await booted({ providers: [provider(billing)] });
+    expect(await billing.charge(() => "charged")).toBe("charged");
+    expect(second.get(CircuitBreakerService).list()).toMatchObject([{ name: "Billing.charge" }]);
   });
 
   test("may be made by hand, through ModuleRef", async () => {

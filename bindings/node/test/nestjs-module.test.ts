@@ -105,6 +105,12 @@ describe("forRoot", () => {
       /`redis` must be the token of a provider of some module, got `REDIS`/,
     ],
     [
+      "a URL in place of a client, whose password nobody is shown",
+      { redis: "redis://user:secret@localhost:6379", prefix: "a:" },
+      "redis",
+      /`redis` must be the token of a provider of some module, got `redis:\/\/\*\*\*@localhost:6379`/,
+    ],
+    [
       "a wrong prefix",
       { redis: { command: async () => null }, prefix: 5 },
       "prefix",

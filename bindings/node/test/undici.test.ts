@@ -2,7 +2,7 @@
 // with other clients are in http-table.test.ts.
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
-import { Readable } from "node:stream";
+import { Readable, Writable } from "node:stream";
 import { CircuitBreakerGroup, CircuitOpenError, ConfigError } from "switchgear";
 import { circuitBreaker } from "switchgear/undici";
 import * as undici7 from "undici";
@@ -175,6 +175,34 @@ describe.each(Object.entries(VERSIONS))("%s", (version, undici) => {
     const init = { method: "POST", body: new URLSearchParams({ a: "b" }), dispatcher: composed(local()) };
     await (await fetch(server.origin, init as object)).text();
     expect(server.last).toMatchObject({ method: "POST", body: "a=b" });
+  });
+
+  test.each<[string, (mine: Error) => unknown]>([
+    [
+      "at the head",
+      (mine) => {
+        throw mine;
+      },
+    ],
+    [
+      "at the body",
+      (mine) =>
+        new Writable({
+          write() {
+            throw mine;
+          },
+        }),
+    ],
+  ])("what its caller throws %s says nothing of the server, and frees the slot of a probe", async (_where, take) => {
+    const breaker = local({ halfOpenMaxCalls: 1 });
+    const dispatcher = composed(breaker);
+    probing(breaker);
+    server.answer = { status: 200, body: "some" };
+    const mine = new Error("mine");
+    const streaming = undici.stream(server.origin, { method: "GET", dispatcher }, () => take(mine));
+    await expect(streaming).rejects.toBe(mine);
+    expect(state(breaker)).toBe("half-open");
+    expect((await undici.request(server.origin, { dispatcher })).statusCode).toBe(200);
   });
 
   test("a dispatcher that was closed says nothing of the server", async () => {

@@ -41,8 +41,12 @@ const HANDLERS: Record<string, () => Promise<string>> = {
     return (await fetch(`http://${SECRET}/charge`, init)).text();
   },
   "/other": () => Promise.reject(new Error(`other, ${SECRET}`)),
+  "/revived": () => Promise.reject(revived({ retryAfterMs: 12_300 })),
+  "/twisted": () => Promise.reject(revived({ headers: { "Retry-After": `1\r\nset-cookie: ${SECRET}` } })),
   "/fine": called,
 };
+/** A refusal that another process has made, of which not everything has come over: known by its code all the same. */
+const revived = (fields: object) => Object.assign(new Error(SECRET), { code: "circuit_open", ...fields });
 const handler = (path: string) => (HANDLERS[path] ?? called)();
 
 let app: Application | undefined;
@@ -107,6 +111,13 @@ describe("Fastify 5", () => {
     expect(logged).toEqual([expect.stringContaining(SECRET)]);
   });
 
+  test.each(["/revived", "/twisted"])("with one line, %s: a refusal without headers that can be sent", async (path) => {
+    app = await FRAMEWORKS["Fastify 5"](handler, (app: FastifyInstance) => {
+      app.setErrorHandler(forFastify);
+    });
+    isProblem(await ask(path), null);
+  });
+
   test("other errors go on to the handler around it, and to Fastify's own", async () => {
     app = await FRAMEWORKS["Fastify 5"](handler, (app: FastifyInstance) => {
       app.setErrorHandler(forFastify);
@@ -142,6 +153,11 @@ describe("Hono, with one line", () => {
     const answer = await ask(path);
     isProblem(answer, retryAfter);
     expect(answer.headers.get("x-by")).toBe("a middleware");
+  });
+
+  test.each(["/revived", "/twisted"])("%s: a refusal without headers that can be sent", async (path) => {
+    await start();
+    isProblem(await ask(path), null);
   });
 
   test("a refusal that fetch hides is one all the same", async () => {

@@ -37,8 +37,8 @@ export function isRefusal(error: unknown): error is Refusal {
 }
 
 /** The body of the answer to a refusal, given its headers. */
-export function problemOf({ headers }: Pick<Refusal, "headers">): Problem {
-  const seconds = headers["Retry-After"];
+export function problemOf(refusal: Pick<Refusal, "headers">): Problem {
+  const seconds = secondsOf(refusal);
   const when = seconds === undefined ? "later" : `in ${seconds} s`;
   const detail = `The service cannot answer this request now. Try again ${when}.`;
   return { type: "about:blank", title: "Service Unavailable", status: 503, detail };
@@ -46,6 +46,13 @@ export function problemOf({ headers }: Pick<Refusal, "headers">): Problem {
 
 /** The answer to a refusal. */
 export function answerTo(refusal: Pick<Refusal, "headers">): ProblemAnswer {
-  const headers = { ...refusal.headers, "Content-Type": PROBLEM_TYPE };
+  const seconds = secondsOf(refusal);
+  const headers = { ...(seconds !== undefined && { "Retry-After": seconds }), "Content-Type": PROBLEM_TYPE };
   return { status: 503, headers, body: JSON.stringify(problemOf(refusal)) };
+}
+
+/** What `Retry-After` is to say. An error known by its code may be of anybody's making, and have other headers or none. */
+function secondsOf({ headers }: { readonly headers?: Readonly<Record<string, unknown>> | null }): string | undefined {
+  const seconds = headers?.["Retry-After"];
+  return typeof seconds === "string" && /^\d+$/.test(seconds) ? seconds : undefined;
 }

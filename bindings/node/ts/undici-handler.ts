@@ -65,15 +65,25 @@ class Listening {
   }
 
   onResponseStarted(): void {
-    this.handler.onResponseStarted?.();
+    this.handled(() => this.handler.onResponseStarted?.());
   }
 
   onBodySent(chunk: unknown): void {
-    this.handler.onBodySent?.(chunk);
+    this.handled(() => this.handler.onBodySent?.(chunk));
   }
 
   onRequestSent(): void {
-    this.handler.onRequestSent?.();
+    this.handled(() => this.handler.onRequestSent?.());
+  }
+
+  /** Has the handler go on. What it throws is its caller's own: it says nothing of the server, though undici gives it out as the outcome. */
+  protected handled<T>(go: () => T): T {
+    try {
+      return go();
+    } catch (error) {
+      this.call.givenUp();
+      throw error;
+    }
   }
 
   protected threw(error: unknown, by: Controller | null): void {
@@ -89,7 +99,7 @@ class Listening {
 
 class GuardedHandler extends Listening implements Handler {
   onRequestStart(controller: Controller, context: unknown): void {
-    this.handler.onRequestStart?.(controller, context);
+    this.handled(() => this.handler.onRequestStart?.(controller, context));
   }
 
   onRequestUpgrade(controller: Controller, status: number, headers: Headers, socket: unknown): void {
@@ -99,11 +109,11 @@ class GuardedHandler extends Listening implements Handler {
 
   onResponseStart(controller: Controller, status: number, headers: Headers, text?: string): void {
     this.call.answered(status, () => headerOf(headers));
-    this.handler.onResponseStart?.(controller, status, headers, text);
+    this.handled(() => this.handler.onResponseStart?.(controller, status, headers, text));
   }
 
   onResponseData(controller: Controller, chunk: unknown): void {
-    this.handler.onResponseData?.(controller, chunk);
+    this.handled(() => this.handler.onResponseData?.(controller, chunk));
   }
 
   onResponseEnd(controller: Controller, trailers: unknown): void {
@@ -125,7 +135,7 @@ class GuardedOldHandler extends Listening implements Handler {
       this.given = { aborted: true, reason };
       abort(reason);
     };
-    this.handler.onConnect?.(noted, context);
+    this.handled(() => this.handler.onConnect?.(noted, context));
   }
 
   onUpgrade(status: number, headers: RawHeaders, socket: unknown): void {
@@ -135,11 +145,11 @@ class GuardedOldHandler extends Listening implements Handler {
 
   onHeaders(status: number, headers: RawHeaders, resume: () => void, text?: string): boolean | undefined {
     this.call.answered(status, () => rawHeaderOf(headers));
-    return this.handler.onHeaders?.(status, headers, resume, text);
+    return this.handled(() => this.handler.onHeaders?.(status, headers, resume, text));
   }
 
   onData(chunk: unknown): boolean | undefined {
-    return this.handler.onData?.(chunk);
+    return this.handled(() => this.handler.onData?.(chunk));
   }
 
   onComplete(trailers: unknown): void {

@@ -23,12 +23,15 @@ interface Guarded {
 export function injectCircuits(prototype: object, bound: (circuits: Circuits, owner: Type) => void): void {
   if (CIRCUITS in prototype) return;
   Object.defineProperty(prototype, CIRCUITS, {
-    get: () => undefined,
+    get(this: object) {
+      return ofClosed.get(this);
+    },
     set(this: object, circuits: unknown) {
       // In a unit test somebody may inject something else: then there is nothing to go by.
       if (!(circuits instanceof Circuits)) return;
+      const own = { value: circuits, configurable: true, writable: true };
       // Its own, so that whatever wraps the instance later passes it on; out of sight of who compares or prints it.
-      Object.defineProperty(this, CIRCUITS, { value: circuits, configurable: true, writable: true });
+      if (!Reflect.defineProperty(this, CIRCUITS, own)) ofClosed.set(this, circuits);
       bound(circuits, this.constructor as Type);
     },
     configurable: true,
@@ -39,14 +42,25 @@ export function injectCircuits(prototype: object, bound: (circuits: Circuits, ow
 /** The circuits that a method's `this` belongs to; undefined where no running Nest application knows it. */
 export function circuitsOf(instance: unknown): Circuits | undefined {
   if (!isGuarded(instance)) return undefined;
+  const known = instance[CIRCUITS];
+  if (isInUse(known)) return known;
   // What is a value to Nest, or what a factory gave: into those it injects nothing.
-  instance[CIRCUITS] ??= homeOf(instance)?.circuits;
-  return instance[CIRCUITS];
+  const circuits = homeOf(instance)?.circuits;
+  if (circuits !== undefined) instance[CIRCUITS] = circuits;
+  return circuits ?? known;
 }
 
 /** What a factory gave belongs to its application from now on. */
 export function adopt(instance: unknown, circuits: Circuits): void {
-  if (isGuarded(instance)) instance[CIRCUITS] ??= circuits;
+  if (isGuarded(instance) && !isInUse(instance[CIRCUITS])) instance[CIRCUITS] = circuits;
+}
+
+/** The circuits of instances that take no further property: frozen ones, say. */
+const ofClosed = new WeakMap<object, Circuits>();
+
+/** Whether an instance has its circuits. One that outlives its application, as a value may, can come into another one. */
+function isInUse(circuits: Circuits | undefined): boolean {
+  return circuits !== undefined && circuits.home?.hasLeft !== true;
 }
 
 function isGuarded(instance: unknown): instance is object & Guarded {

@@ -3,6 +3,7 @@
 import { Inject, type InjectionToken } from "@nestjs/common";
 import { ModuleRef, type ModulesContainer } from "@nestjs/core";
 import { ConfigError } from "../error";
+import { withoutCredentials } from "../redact";
 import { isToken } from "./options";
 
 /**
@@ -22,6 +23,7 @@ export async function clientOf(
     const { instance } = module.getProviderByKey<ModuleRef>(ModuleRef);
     return (await instance.create(Carrier)).client;
   }
-  const shown = typeof redis === "function" ? redis.name : String(redis);
+  // A string may be the URL that somebody took for a client.
+  const shown = typeof redis === "function" ? redis.name : withoutCredentials(String(redis));
   throw new ConfigError(`\`redis\` must be the token of a provider of some module, got \`${shown}\``, "redis", shown);
 }

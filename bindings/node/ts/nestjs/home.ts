@@ -14,6 +14,7 @@ type Factory = (...args: unknown[]) => unknown;
 /** The part of an application that has its circuits from one import of the module: all of it, where that is global. */
 export class Home {
   private readonly self = new WeakRef(this);
+  private left = false;
 
   /**
    * @param modules - those of the application that the import is visible to; some may be loaded later
@@ -28,7 +29,13 @@ export class Home {
 
   /** Nobody looks here any more. */
   leave(): void {
+    this.left = true;
     homes.delete(this.self);
+  }
+
+  /** Whether the application was closed. */
+  get hasLeft(): boolean {
+    return this.left;
   }
 
   /** The classes of all providers, controllers and so on; of what a factory makes nobody knows the class before. */
