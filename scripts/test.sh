@@ -30,6 +30,16 @@ python_lane() {
   step "python tests" $BIN/pytest
   step "component" $BIN/pytest bindings/component/tests
   step "python package" $BIN/pytest tests/pack
+  both_languages
+}
+
+# By then the other lane has built the Node package.
+both_languages() {
+  scripts/build-node.sh
+  step "demo" node --test --test-reporter=spec demo/demo.test.mjs
+  step "shop" node --test --test-reporter=spec tests/examples/
+  step "fleet and faults" node --test --test-reporter=spec tests/fleet/fleet.test.mjs
+  step "benchmark, a few calls of everything" scripts/bench.sh --quick
 }
 
 # Neither another Python nor another time zone nor other threads may matter, so two runs show them all.
@@ -61,10 +71,6 @@ node_lane() {
   step "repo rules" node --test --test-reporter=spec tests/repo/rules.test.mjs
   step "package" node --test --test-reporter=spec tests/pack/pack.test.mjs
   step "examples in the docs" node --test --test-reporter=spec tests/docs/docs.test.mjs
-  step "benchmark, a few calls of everything" scripts/bench.sh --quick
-  step "demo" node --test --test-reporter=spec demo/demo.test.mjs
-  step "shop" node --test --test-reporter=spec tests/examples/
-  step "fleet and faults" node --test --test-reporter=spec tests/fleet/fleet.test.mjs
   step "typescript docs" npm run --silent docs
 }
 
