@@ -80,7 +80,7 @@ async function shrink(file) {
 const INTERNAL = [
   ...["admitEpoch", "successFree", "successIgnored", "refuseFrom", "refuseUntil", "refusalWait", "loudness", "pointer"],
   ...["closedChanged", "maxKeysDefault", "evicted", "isOver", "hears", "enterSync", "abandon"],
-  ...["permitEpoch", "permitId", "hints", "transition", "admit", "refusalClass", "timed", "longestMs", "takeWord"],
+  ...["hints", "transition", "refusalClass", "timed", "longestMs", "takeWord"],
   ...["answered", "succeeded", "broke", "givenUp"],
 ];
 
