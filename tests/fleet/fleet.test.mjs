@@ -28,11 +28,10 @@ for (const [table, scenarios] of Object.entries({ faults: FAULTS, fleets: FLEETS
 test("no answer is staler than is said, in any mode", async (t) => {
   for (const mode of await playStaleness({ seed: 1, steps: 3_000 })) {
     t.diagnostic(stalenessRow(mode));
-    for (const { kind, asked, open, closed } of mode.seen) {
-      assert.ok(asked > 100, `${mode.name}, ${kind}: asked ${asked} times`);
-      // Where a message comes at once, none need be late.
-      assert.ok(mode.isHeard || Math.max(open, closed) > 0, `${mode.name}, ${kind}: never late, so nothing was seen`);
-    }
+    for (const { kind, asked } of mode.seen) assert.ok(asked > 100, `${mode.name}, ${kind}: asked ${asked} times`);
+    // Where a message comes at once, none need be late. Elsewhere an answer that is held makes somebody late.
+    const latest = Math.max(...mode.seen.flatMap(({ open, closed }) => [open, closed]));
+    assert.ok(mode.isHeard || latest > 0, `${mode.name}: nobody was late, so nothing was seen`);
   }
 });
 
