@@ -638,7 +638,7 @@ impl Seen {
             met.push(format!("{trip_on}: tripped by a quorum"));
         }
         for what in met {
-            assert!(self.counts.get(&what).is_some_and(|&n| n > 50), "hardly ever met `{what}`: {:#?}", self.counts);
+            assert!(self.counts.get(&what).is_some_and(|&n| n > 5), "hardly ever met `{what}`: {:#?}", self.counts);
         }
     }
 }
