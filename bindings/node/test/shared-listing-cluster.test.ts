@@ -85,7 +85,7 @@ describe("three masters", () => {
     await storeOf(breaker, "cb:")
       .control(NAMES[0] as string)
       .reset();
-    expect(await reason(storeOf(breaker, "cb:").circuits())).toMatch(/no permissions.*'cluster\|nodes'/i);
+    expect(await reason(storeOf(breaker, "cb:").circuits())).toMatch(/no permissions.*'cluster/i);
     operator.disconnect();
     breaker.disconnect();
   });
@@ -113,7 +113,7 @@ describe("three masters", () => {
     const hidden = nodes[2] as Node;
     const view = viewOf(client, (masters) => masters.filter((master) => master !== atPort(masters, hidden)));
     await client.call("CLUSTER", "NODES");
-    const text = await reason(storeOf(view, "hidden:", 200).circuits());
+    const text = await reason(storeOf(view, "hidden:", 1500).circuits());
     expect(text).toBe(`the cluster has a master at 127.0.0.1:${hidden.server.port} that the client does not know`);
     client.disconnect();
   });
@@ -167,7 +167,7 @@ describe("a slot that moves", () => {
     const store = storeOf(client, "slow:");
     await store.control(name).trip();
     const move = await beginMove(`{slow:${name}}`, nodes[0] as Node, nodes);
-    await expect(storeOf(client, "slow:", 300).circuits()).rejects.toMatchObject({
+    await expect(storeOf(client, "slow:", 2000).circuits()).rejects.toMatchObject({
       code: "store_unavailable",
       circuit: name,
     });

@@ -90,7 +90,7 @@ async function filled(admin: Redis): Promise<void> {
 /** What in a prefix means something to SCAN. */
 const GLOBS = "[^a]*?\\-";
 
-describe("scenario 47: on one server", () => {
+describe("on one server", () => {
   const here = place();
 
   test.each(Object.entries(CLIENTS))("%s", async (label, connect) => {
