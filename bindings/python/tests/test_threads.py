@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import pytest
 from support.clock import ManualClock
@@ -35,8 +35,8 @@ def impatient() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("trip_on", ["rolling", "consecutive"])
-def test_a_threshold_is_reached_once(trip_on: str) -> None:
-    breaker = CircuitBreaker("c", trip_on=trip_on, failure_threshold=40, clock=ManualClock())  # type: ignore[arg-type]  # both
+def test_a_threshold_is_reached_once(trip_on: Literal["rolling", "consecutive"]) -> None:
+    breaker = CircuitBreaker("c", trip_on=trip_on, failure_threshold=40, clock=ManualClock())
     changes: list[StateChange] = []
     breaker.on("state_change", changes.append)
     ready = threading.Barrier(4)
