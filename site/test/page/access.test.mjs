@@ -292,8 +292,8 @@ async function walk(page) {
 
 /** All that can be used, but for tabs that are reached by the arrow keys. */
 const usable = (page) =>
-  page.$$eval("a, button, input, select, summary, [tabindex='0']", (all) =>
-    all
+  page.evaluate(() =>
+    [...document.querySelectorAll("a, button, input, select, summary, [tabindex='0']")]
       .filter(
         (each) => each.checkVisibility() && each.getClientRects().length > 0 && !each.disabled && each.tabIndex >= 0,
       )

@@ -7,7 +7,7 @@ import { run } from "../../../bindings/node/test/support/compare.mjs";
 import { WAYS } from "../../../bindings/node/test/support/machines.mjs";
 import * as switchgear from "../../../dist/index.mjs";
 import { PATIENT, startBrowser } from "../../../tests/support/browser.mjs";
-import { open, PATH, seen, startPlayground } from "./support.mjs";
+import { open, PATH, ready, seen, startPlayground } from "./support.mjs";
 
 let browser;
 let site;
@@ -178,7 +178,7 @@ test("back and on again: every step shows the very same", async () => {
 
 test("a press on the timeline goes there", async () => {
   const page = await open(context, site, EVENTFUL);
-  const { x, y, width } = await (await page.$(".graph")).boundingBox();
+  const { x, y, width } = await page.evaluate(() => document.querySelector(".graph").getBoundingClientRect().toJSON());
   await page.mouse.click(x + width / 4, y + 100);
   const at = Number.parseFloat(await page.textContent("#where"));
   assert.ok(Math.abs(at - 10) < 0.1, `${at}`);
@@ -200,15 +200,14 @@ test("where motion is unwelcome nothing glides, and playing still arrives", asyn
   await context.close();
   context = await browser.newContext({ reducedMotion: "reduce" });
   const page = await open(context, site, "#v=1&load.lengthMs=3000&at=0");
-  const moving = await page.$$eval(
-    "*",
-    (all) =>
-      all.filter((each) => {
-        const { transitionDuration, animationName } = getComputedStyle(each);
-        return transitionDuration !== "0s" || animationName !== "none";
-      }).length,
+  const moving = await page.evaluate(() =>
+    [...document.querySelectorAll("*")].flatMap((each) => {
+      const { transitionDuration, animationName } = getComputedStyle(each);
+      const still = transitionDuration === "0s" && animationName === "none";
+      return still ? [] : [`${each.tagName} ${each.id}: ${transitionDuration} ${animationName}`];
+    }),
   );
-  assert.equal(moving, 0);
+  assert.deepEqual(moving, []);
   await page.selectOption("#speed", "30");
   await page.click("#play");
   await page.waitForFunction(() => document.getElementById("where").textContent === "3.000 s");
@@ -244,7 +243,7 @@ test("shared by a link: another page shows the very same", async () => {
   await page.waitForFunction((link) => location.href === link, link);
   const before = await seen(page);
   await page.reload();
-  await page.waitForFunction(() => document.documentElement.dataset.ready === "true");
+  await ready(page);
   assert.deepEqual(await seen(page), before);
   assert.deepEqual(page.faults, []);
 });

@@ -7,11 +7,25 @@ export { PATH, startPlayground } from "../../serve.mjs";
 
 export const ROOT = join(import.meta.dirname, "../../..");
 
-/** Opens it, and waits until its core has started. What goes wrong in the page is in `page.faults`. */
+/**
+ * Opens it, and waits until it is ready. What goes wrong in the page is in `page.faults`.
+ *
+ * What the page draws anew, it draws of new elements: what asks for an element and then for something of it has two
+ * turns, between which the page may have replaced it. Measures of such elements are taken within one `page.evaluate`.
+ */
 export async function open(context, site, hash = "") {
   const page = await openPage(context, `${site.origin}${PATH}${hash}`);
-  await page.waitForFunction(() => document.documentElement.dataset.ready === "true");
+  await ready(page);
   return page;
+}
+
+/** Until its core has started, and until it has drawn the graph again with the font that came later. */
+export async function ready(page) {
+  await page.waitForFunction(() => document.documentElement.dataset.ready === "true");
+  await page.evaluate(async () => {
+    await document.fonts.ready;
+    await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  });
 }
 
 /** Shows the vectors' view, with the project's own file that comes first. */
