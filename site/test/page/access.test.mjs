@@ -252,17 +252,23 @@ test("what is measured is what is seen: a pale text is found, in a page and in t
 test("light or dark: the system's, until one is chosen, which lasts", async () => {
   const page = await openAs("dark", 1280);
   const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  // The page hears of the system's new taste with its next frame.
+  const offers = (theme) =>
+    page.waitForFunction((theme) => document.getElementById("theme").textContent === theme, theme);
+  await offers("Light");
   const dark = await ground();
   await page.emulateMedia({ colorScheme: "light" });
+  await offers("Dark");
   const light = await ground();
   assert.notEqual(light, dark);
-  assert.equal(await page.textContent("#theme"), "Dark");
   await page.click("#theme");
+  await offers("Light");
   assert.equal(await ground(), dark);
-  assert.equal(await page.textContent("#theme"), "Light");
   await page.reload();
+  await offers("Light");
   assert.equal(await ground(), dark);
   await page.click("#theme");
+  await offers("Dark");
   assert.equal(await ground(), light);
   assert.deepEqual(page.faults, []);
 });
