@@ -41,7 +41,7 @@ class Circuit(Heard):
         self.client: redis.Redis | redis.RedisCluster
         if cluster is not None:
             # Its constructor has no types in redis-py.
-            nodes = [ClusterNode("127.0.0.1", at) for at in cluster]  # type: ignore[no-untyped-call]
+            nodes = [ClusterNode("127.0.0.1", at) for at in cluster]  # type: ignore[no-untyped-call]  # redis-py types it not
             self.client = redis.RedisCluster(startup_nodes=nodes, **auth)
         else:
             self.client = redis.Redis(port=port or 0, **auth)
