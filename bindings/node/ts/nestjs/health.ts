@@ -66,7 +66,8 @@ export class CircuitBreakerHealthIndicator {
    * How the circuits are.
    *
    * @param key - what the answer is found under
-   * @throws {@link ConfigError} for the options, and for a critical circuit that there is not; Error where `@nestjs/terminus` is missing, or its module is not imported
+   * @throws {@link ConfigError} for the options, and for a critical circuit that there is not; Error where `@nestjs/terminus` is
+   *   missing, or its module is not imported
    */
   async check(key = "circuits", options?: CircuitHealthOptions): Promise<CircuitHealthResult> {
     const critical = checkedCritical(options, this.circuits);
