@@ -5,14 +5,12 @@ const HEAD = 8;
 /** Bytes of a pixel, by the color type: RGB and RGBA. */
 const PIXEL = { 2: 3, 6: 4 };
 
-/** The same picture, its lines stored as they are: in flat colors and letters deflate finds more that way than behind filters. */
-export function smaller(png) {
-  const chunks = [];
-  for (let at = HEAD; at < png.length; ) {
-    const length = png.readUInt32BE(at);
-    chunks.push({ type: png.toString("latin1", at + 4, at + 8), data: png.subarray(at + 8, at + 8 + length) });
-    at += length + 12;
-  }
+/**
+ * The same picture, its lines stored as they are: in flat colors and letters deflate finds more that way than behind filters.
+ * @param texts - what else the file says, by keyword
+ */
+export function smaller(png, texts = {}) {
+  const chunks = chunksOf(png);
   const head = chunks.find(({ type }) => type === "IHDR").data;
   const [width, height, color] = [head.readUInt32BE(0), head.readUInt32BE(4), head[9]];
   const bytes = PIXEL[color];
@@ -23,9 +21,28 @@ export function smaller(png) {
   return Buffer.concat([
     png.subarray(0, HEAD),
     chunk("IHDR", head),
+    ...Object.entries(texts).map(([keyword, text]) => chunk(TEXT, Buffer.from(`${keyword}\0${text}`, "latin1"))),
     chunk("IDAT", body),
     chunk("IEND", Buffer.alloc(0)),
   ]);
+}
+
+/** What the file says under a keyword; undefined if it says nothing. */
+export function textIn(png, keyword) {
+  const texts = chunksOf(png).flatMap(({ type, data }) => (type === TEXT ? [data.toString("latin1").split("\0")] : []));
+  return texts.find(([name]) => name === keyword)?.[1];
+}
+
+const TEXT = "tEXt";
+
+function chunksOf(png) {
+  const chunks = [];
+  for (let at = HEAD; at < png.length; ) {
+    const length = png.readUInt32BE(at);
+    chunks.push({ type: png.toString("latin1", at + 4, at + 8), data: png.subarray(at + 8, at + 8 + length) });
+    at += length + 12;
+  }
+  return chunks;
 }
 
 /** The lines without their filters, each behind a 0, which says that it has none. */

@@ -5,6 +5,7 @@ import { openPage, startBrowser } from "../tests/support/browser.mjs";
 import { frameOf } from "./frame.mjs";
 import { smaller } from "./png.mjs";
 import { PATH, startPlayground } from "./serve.mjs";
+import { digestOfSources } from "./sources.mjs";
 
 const file = join(import.meta.dirname, "../docs/playground.png");
 const WIDTH = 1280;
@@ -23,7 +24,9 @@ try {
   await page.waitForFunction(() => document.documentElement.dataset.ready === "true");
   await page.evaluate(() => document.fonts.ready);
   const height = await frameOf(page);
-  png = smaller(await page.screenshot({ clip: { x: 0, y: 0, width: WIDTH, height } }));
+  const picture = await page.screenshot({ clip: { x: 0, y: 0, width: WIDTH, height } });
+  // Says what page it is of: a rule of the repository looks whether that is still so.
+  png = smaller(picture, { Source: await digestOfSources() });
   if (page.faults.length > 0) throw new Error(page.faults.join("\n"));
 } finally {
   await browser.close();

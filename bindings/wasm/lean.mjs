@@ -16,6 +16,10 @@ const PARTS = {
     "function initSync(module) {\n",
   ],
   "what an earlier module has left": [/^( {4}wasmModule = module;\n)(?: {4}cached\w+ = null;\n)+/m, "$1"],
+  "views that are kept until the memory has moved: of those that few calls use, which are made in no time": [
+    /^let cached(DataView|Uint16Array)Memory0 = null;\n(function .*?\n).*?cached\1Memory0 = (new \1\(wasm\.\w+\.buffer\);\n).*?^\}\n/gms,
+    "$2    return $3}\n",
+  ],
   "initSync with bytes": [
     /^ {4}if \(!\(module instanceof WebAssembly\.Module\)\) \{\n {8}module = new WebAssembly\.Module\(module\);\n {4}\}\n/m,
     "",

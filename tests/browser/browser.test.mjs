@@ -135,6 +135,22 @@ test("guardFetch: a failing server is left alone, probed once, and asked again w
   assert.equal(await state(page), "closed");
 });
 
+test("guardFetch: what names no origin by itself names no circuit, though the page has an origin to go by", async () => {
+  const page = await open();
+  await guard(page, {});
+  const said = await page.evaluate(() =>
+    ["api.example.com", "/orders"].map((address) => {
+      try {
+        return window.guarded.for(address).name;
+      } catch (error) {
+        return error.message;
+      }
+    }),
+  );
+  const message = (address) => `\`origin\` must be an http: or https: address, got \`'${address}'\``;
+  assert.deepEqual(said, [message("api.example.com"), message("/orders")]);
+});
+
 test("guardFetch: a server's Retry-After is believed, if it shows it, up to the cap", async () => {
   const page = await open();
   await guard(page, { openJitter: 0, retryAfterMaxMs: 5_000 });

@@ -1,9 +1,12 @@
 // Rules of the repository itself. A failure says where, and what to do.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { textIn } from "../../site/png.mjs";
+import { digestOfSources } from "../../site/sources.mjs";
 import { ROOT } from "../support/consumer.mjs";
 
 /** The files git knows, but for those a working tree has deleted. */
@@ -146,6 +149,37 @@ test("the licences and the authors are named alike", () => {
 test("each link and picture of the documents leads somewhere, and each of their headings that is linked is there", () => {
   const dead = documents().flatMap((file) => deadOf(file, read(file)));
   none(dead, "these lead nowhere");
+});
+
+test("the picture of the playground is of the page as it is", async () => {
+  const made = textIn(readFileSync(join(ROOT, "docs/playground.png")), "Source");
+  const advice = "the page has changed since: `npm run site:screenshot`, look at it, and commit docs/playground.png";
+  assert.equal(made, await digestOfSources(), advice);
+});
+
+test("another look of the playground is found, and another comment in its sources is none", async () => {
+  const site = join(ROOT, "site");
+  const folder = mkdtempSync(join(tmpdir(), "switchgear-site-"));
+  try {
+    cpSync(join(site, "src"), join(folder, "src"), { recursive: true });
+    for (const file of ["index.html", "style.css", "icon.svg", "frame.mjs"])
+      cpSync(join(site, file), join(folder, file));
+    const digest = await digestOfSources(site);
+    const changed = async (file, text) => {
+      const before = readFileSync(join(folder, file), "utf8");
+      writeFileSync(join(folder, file), before + text);
+      const after = await digestOfSources(folder);
+      writeFileSync(join(folder, file), before);
+      return after !== digest;
+    };
+    assert.equal(await changed("src/ui/text.ts", "\n// why\n"), false);
+    assert.equal(await changed("style.css", "\n/* why */\n"), false);
+    assert.equal(await changed("src/ui/text.ts", "document.title = '';\n"), true);
+    assert.equal(await changed("style.css", "\np { color: red }\n"), true);
+    assert.equal(await changed("index.html", "<p>more</p>"), true);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 });
 
 test("a link that leads nowhere is found, in every way in which one is written", () => {

@@ -200,6 +200,10 @@ describe("on Node's own http", () => {
       const http = axios.create({ adapter, socketPath });
       await http.get("/info").catch(() => undefined);
       await expect(http.get("/info")).rejects.toMatchObject({ circuit: `unix:${socketPath}` });
+      expect(adapter.for(`unix:${socketPath}`).getState()).toBe("open");
+      expect(() => adapter.for(socketPath)).toThrow(
+        /^`origin` must be an http: or https: address, or 'unix:' and the path of a socket, got `/,
+      );
     } finally {
       here.close();
     }

@@ -1,6 +1,6 @@
 // The HTTP table of guardFetch and of the adapters of HTTP clients: the same outcome leads to the same decision, whoever sends.
 // A real server counts what reaches it, and the request is the probe of a half-open circuit, which tells the three outcomes apart.
-import { CircuitOpenError } from "switchgear";
+import { CircuitOpenError, ConfigError } from "switchgear";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { CLIENTS, type HttpClient, type Options } from "./support/http-clients";
 import { type Origin, startOrigin } from "./support/origin.mjs";
@@ -152,6 +152,35 @@ describe.each(Object.entries(CLIENTS))("%s", (_name, make) => {
     for (const address of ["https://api.example/", "HTTPS://API.example:443/orders?id=1"])
       expect(made.for(address)).toBe(breaker);
     expect(made.for("http://api.example")).not.toBe(breaker);
+  });
+
+  test.each(["api.example.com", "/orders", "ftp://api.example", "", 3, null, Symbol("api.example")])(
+    "%s names no circuit, for no request would ever ask it",
+    (address) => {
+      const made = client();
+      expect(() => made.for(address as never)).toThrow(ConfigError);
+      expect(() => made.for(address as never)).toThrow("`origin` must be an http: or https: address");
+      expect(() => made.for("api.example.com")).toThrow("got `'api.example.com'`");
+    },
+  );
+
+  test("an option that there is not is told with those that there are, and no others", () => {
+    const told = (options: object) => {
+      try {
+        client(options);
+      } catch (error) {
+        return (error as Error).message;
+      }
+      return "";
+    };
+    const [, listed = ""] = told({ failureTreshold: 3 }).split("is not an option; valid are ");
+    const valid = listed.split(", ");
+    expect(valid).toEqual(expect.arrayContaining(["failureThreshold", "observe", "clock", "maxKeys", "openJitter"]));
+    for (const name of valid) expect(told({ [name]: Symbol(name) }), name).not.toMatch(/option/);
+    for (const name of ["isFailure", "isFailureResult", "slowCallMs", "timeoutMs"]) {
+      expect(valid).not.toContain(name);
+      expect(told({ [name]: 1 })).toBe(`\`${name}\` is no option here: HTTP says what counts`);
+    }
   });
 
   test.each([

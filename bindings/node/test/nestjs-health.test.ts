@@ -70,10 +70,43 @@ test.each(Object.keys(ADAPTERS))("open circuits are in the details of readiness,
   options = { critical: ["Billing.charge"] };
   expect(await ready()).toEqual({ code: 503, status: "error", circuits: { ...circuits, status: "down" } });
 
+  // Loud, and never ready: whoever deploys it sees it.
+  options = { critical: ["Billing.charges"] };
+  expect((await fetch(`${url}/ready`)).status).toBe(500);
+  options = { critical: ["Billing.charge"] };
+
   // Half-open: it is being tried, and an answer is on its way.
   clock.now += 600;
   await app.get(CircuitBreakerService).get("Billing.charge").canExecute();
   expect(await ready()).toMatchObject({ code: 200, circuits: { open: [{ state: "half-open", remainingOpenMs: 0 }] } });
+});
+
+test("a critical circuit that there is not is no silence: the check fails, and says which there are", async () => {
+  @Injectable()
+  class Hooks {
+    @WithCircuitBreaker({ name: "hooks", key: ([host]) => host })
+    async deliver(_host: string): Promise<void> {}
+  }
+  const named = { imports: [TerminusModule], providers: [Billing, Hooks] };
+  const app = await booted(named, { circuits: { search: {} } });
+  const health = app.get(CircuitBreakerHealthIndicator);
+  const check = (...critical: string[]) => health.check("circuits", { critical });
+  const there = "there are `Billing.charge`, `Billing.refund`, `hooks:key`, `search`";
+  const later = "one that is made later has to be in `circuits` of CircuitBreakerModule";
+  await expect(check("Billing.charge", "Biling.refund")).rejects.toMatchObject({
+    code: "config_invalid",
+    field: "critical",
+    value: "'Biling.refund'",
+    message: `\`critical\` must be circuits that there are, got \`'Biling.refund'\`; ${there}; ${later}`,
+  });
+  // Those of the options and of keys are made when somebody asks for them.
+  await expect(check("search", "hooks:eu", "Billing.refund")).resolves.toMatchObject({ circuits: { status: "up" } });
+  await expect(check("hooks")).rejects.toThrow("got `'hooks'`");
+  await expect(check("mail")).rejects.toBeInstanceOf(ConfigError);
+  const breakers = app.get(CircuitBreakerService);
+  for (let i = 0; i < 100; i++) breakers.get(`mail ${i}`);
+  await expect(check("mail 99")).resolves.toMatchObject({ circuits: { status: "up" } });
+  await expect(check("mail")).rejects.toThrow("`mail 16`, ...; one that is made later");
 });
 
 test("a circuit whose store does not answer is told as unknown", async () => {

@@ -182,7 +182,9 @@ describe("forRoot", () => {
     expect(errors).toEqual([
       expect.objectContaining({
         field: "policy",
-        message: expect.stringMatching(/`policy` of circuit `a` must be one and the same/),
+        message: expect.stringMatching(
+          /`policy` of circuit `a` must be one and the same wherever it is given; one @WithCircuitBreaker of Named\.one and another differ in `failureThreshold`$/,
+        ),
       }),
       expect.objectContaining({
         field: "key",
@@ -194,6 +196,90 @@ describe("forRoot", () => {
       }),
     ]);
     await booted({ providers: [named("a", { failureThreshold: 1 }), named("a", { failureThreshold: 1 }), named("a")] });
+  });
+
+  test("fails the boot where a name is that of another's key", async () => {
+    @Injectable()
+    class Pay {
+      @WithCircuitBreaker({ name: "pay", key: ([region]) => region, policy: { failureThreshold: 1 } })
+      async send(_region: string): Promise<void> {}
+    }
+    @Injectable()
+    class Europe {
+      @WithCircuitBreaker({ name: "pay:eu", policy: { failureThreshold: 5 } })
+      async send(): Promise<void> {}
+    }
+    @Injectable()
+    class Regions {
+      @WithCircuitBreaker({ name: "pay:eu", key: ([city]) => city })
+      async send(_city: string): Promise<void> {}
+    }
+    const why = "@WithCircuitBreaker of Pay.send has a circuit per key, and so is that of key `eu` called";
+    const message = (by: string) =>
+      `\`name\` must not be \`pay:eu\` for ${by}: ${why}; to share it, give \`name: 'pay'\` and a \`key\``;
+    for (const providers of [
+      [Pay, Europe],
+      [Europe, Pay],
+      [Pay, Regions],
+      [Regions, Pay],
+    ]) {
+      const [other] = providers.filter((one) => one !== Pay);
+      expect(await failure(booted({ providers }))).toMatchObject({
+        code: "config_invalid",
+        field: "name",
+        value: "pay:eu",
+        message: message(`@WithCircuitBreaker of ${other?.name}.send`),
+      });
+    }
+    expect(await failure(booted({ providers: [Pay] }, { circuits: { "pay:eu": {} } }))).toMatchObject({
+      message: message("`circuits` of CircuitBreakerModule"),
+    });
+    const app = await booted({ providers: [Pay] }, { circuits: { pay: {}, "payments:eu": {} } });
+    await app.get(Pay).send("eu");
+    const service = app.get(CircuitBreakerService);
+    expect(service.get("pay:eu")).toBe(service.list()[0]);
+  });
+
+  test("fails the boot where two methods of a class have one default name", async () => {
+    const one = Symbol("charge");
+    const other = Symbol("charge");
+    @Injectable()
+    class Symbols {
+      @WithCircuitBreaker()
+      async [one](): Promise<void> {}
+
+      @WithCircuitBreaker()
+      async [other](): Promise<void> {}
+    }
+    @Injectable()
+    class Mixed {
+      @WithCircuitBreaker()
+      async [one](): Promise<void> {}
+
+      @WithCircuitBreaker()
+      async charge(): Promise<void> {}
+    }
+    @Injectable()
+    class Named {
+      @WithCircuitBreaker()
+      async [one](): Promise<void> {}
+
+      @WithCircuitBreaker({ name: "other" })
+      async [other](): Promise<void> {}
+    }
+    for (const of of [Symbols, Mixed]) {
+      const why = `for two methods of one class have a circuit called \`${of.name}.charge\``;
+      expect(await failure(booted({ providers: [of] }))).toMatchObject({
+        field: "name",
+        message: `\`name\` must be given to @WithCircuitBreaker of one of them, ${why}`,
+      });
+    }
+    const app = await booted({ providers: [Named] });
+    const names = app
+      .get(CircuitBreakerService)
+      .list()
+      .map(({ name }) => name);
+    expect(names).toEqual(["Named.charge", "other"]);
   });
 
   test("is one for the application, or one for each import where it is not global", async () => {
@@ -314,17 +400,24 @@ describe("CircuitBreakerService", () => {
       @WithCircuitBreaker({ key: ([id]) => String(id) })
       async find(_id: string): Promise<void> {}
     }
-    const app = await booted({ providers: [Keyed] });
+    @Injectable()
+    class Injected {
+      @InjectCircuitBreaker("injected") readonly breaker!: Breaker;
+    }
+    const app = await booted({ providers: [Keyed, Injected] });
     const service = app.get(CircuitBreakerService);
     service.get("search", { failureThreshold: 3 });
-    expect(() => service.get("search", { failureThreshold: 4 })).toThrow(
-      /`policy` of circuit `search` must be one and the same/,
+    expect(() => service.get("search", { failureThreshold: 4, windowMs: 5 })).toThrow(
+      "`policy` of circuit `search` must be one and the same wherever it is given; one CircuitBreakerService.get and another differ in `failureThreshold`, `windowMs`",
+    );
+    expect(() => service.get("injected", { failureThreshold: 4 })).toThrow(
+      /wherever it is given; @InjectCircuitBreaker has made it without one$/,
     );
     expect(() => service.get("")).toThrow(NameError);
     expect(() => service.get("other", { failureThreshold: 0 })).toThrow(/`failureThreshold` must be/);
     expect(() => service.get("Keyed.find")).toThrow(/`name` must have a key, `Keyed\.find:key`/);
     expect(() => service.get("Keyed.find:a", {})).toThrow(/cannot be given here/);
-    expect(service.list().map(({ name }) => name)).toEqual(["search"]);
+    expect(service.list().map(({ name }) => name)).toEqual(["injected", "search"]);
     expect(service.get("Keyed.find:a:b").name).toBe("Keyed.find:a:b");
   });
 });

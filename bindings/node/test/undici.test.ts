@@ -291,6 +291,8 @@ describe.each(Object.entries(VERSIONS))("%s", (version, undici) => {
       circuit: `hooks:${server.origin}`,
     });
     expect(breaker.for(server.origin)).toBe(group.for(server.origin));
+    expect(() => breaker.for("api.example.com")).toThrow(ConfigError);
+    expect(group.size).toBe(1);
   });
 
   test(`its types are what ${version} takes`, () => {

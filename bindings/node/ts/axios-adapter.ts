@@ -7,7 +7,7 @@ import type { DistributedCircuitBreakerGroup } from "./distributed-group";
 import type { CircuitBreakerGroup } from "./group";
 import type { HttpCall } from "./http";
 import { type AnyBreaker, type Circuits, type GroupOptions, httpCircuits } from "./http-circuits";
-import { httpOrigin, type OriginOptions } from "./origins";
+import { checkedOrigin, HTTP_ADDRESS, httpOrigin, type OriginOptions } from "./origins";
 import { type Upload, watchedUpload } from "./upload";
 
 /** What an adapter takes beside its circuits. */
@@ -43,7 +43,7 @@ export interface MakeAdapter {
 export function adapterFor(axios: Axios): MakeAdapter {
   return ((options: (OriginOptions | GroupOptions) & AdapterOptions = {}) => {
     if (typeof axios.getAdapter !== "function") throw new Error("switchgear/axios needs axios 1.5 or later");
-    const circuits = httpCircuits(options, ["adapter"]);
+    const circuits = httpCircuits(options, ["adapter"], circuitNamed);
     const chosen = circuits.extra.adapter;
     const resolve = axios.getAdapter as (adapters: unknown, config: object) => Adapter;
     // Found out now, not at the first request.
@@ -114,6 +114,13 @@ function originOf({ url = "", baseURL, allowAbsoluteUrls, socketPath }: Config):
   const relative = allowAbsoluteUrls === false || !/^(?:[a-z][a-z\d+\-.]*:)?\/\//i.test(url);
   const { location } = globalThis as { location?: { href?: string } };
   return httpOrigin(baseURL && relative ? baseURL : url, location?.href);
+}
+
+/** The circuit that somebody names, who may mean one of a socket. */
+function circuitNamed(address: unknown): string {
+  return typeof address === "string" && /^unix:./.test(address)
+    ? address
+    : checkedOrigin(address, `${HTTP_ADDRESS}, or 'unix:' and the path of a socket`);
 }
 
 function answered(answer: Answer, call: HttpCall, config: Config): void {

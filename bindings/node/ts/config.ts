@@ -24,20 +24,24 @@ interface ReadPolicy<C> {
 export interface PolicyKind<C> {
   /** Options of the host. */
   readonly host: readonly string[];
+  /** Those of every breaker's that say something of a function's call or result: none where there is no function. */
+  readonly call: readonly string[];
   /** Options that the core checks together with the policy. */
   readonly core: readonly string[];
   /** Hands the core its part. What the core throws is turned into its class here. */
   readonly build: (layers: FieldValue[][]) => C;
 }
 
+/** Options of a breaker that say something of a function's call or result. */
+export const CALL_OPTIONS = ["isFailure", "isFailureResult", "slowCallMs", "timeoutMs"];
+
 /** A breaker's policy and nothing else. */
 export const BREAKER_POLICY: PolicyKind<NativeConfig> = {
   host: [],
+  call: CALL_OPTIONS,
   core: [],
   build: (layers) => new (native().Config)(layers),
 };
-
-const HOST_OPTIONS = ["isFailure", "isFailureResult", "slowCallMs", "timeoutMs", "observe", "refusalStack", "clock"];
 
 /**
  * Reads a policy given in layers, the outermost (module, group) first: each overrides those before it. The core checks
@@ -48,7 +52,7 @@ const HOST_OPTIONS = ["isFailure", "isFailureResult", "slowCallMs", "timeoutMs",
  * @throws {@link ConfigError} naming the field, the value and what is valid
  */
 export function readPolicy<C>(layers: readonly unknown[], kind: PolicyKind<C>): ReadPolicy<C> {
-  const hostOptions = [...HOST_OPTIONS, ...kind.host];
+  const hostOptions = [...kind.call, "observe", "refusalStack", "clock", ...kind.host];
   const given: Record<string, unknown> = {};
   const fields: FieldValue[][] = [];
   for (const layer of layers) {

@@ -6,7 +6,7 @@ import { checkedBoolean, checkedFunction, checkedWord } from "./config";
 import type { Emitter } from "./events";
 import { HttpCall } from "./http";
 import { native } from "./native";
-import { given, httpOrigin, type OriginOptions, Origins } from "./origins";
+import { checkedOrigin, given, httpOrigin, type OriginOptions, Origins } from "./origins";
 import { shareTabs } from "./tabs";
 import type { Events } from "./types";
 import { warn } from "./warn";
@@ -41,7 +41,7 @@ export interface GuardedFetch {
   (input: Parameters<typeof fetch>[0], init?: Parameters<typeof fetch>[1]): Promise<Response>;
   /**
    * The circuit of an origin (`https://api.example.com`), made if there is none. An address of that origin will do.
-   * @throws where WebAssembly may not run
+   * @throws {@link ConfigError} for what is no such address; an error where WebAssembly may not run
    */
   for(origin: string): CircuitBreaker;
   /**
@@ -93,7 +93,7 @@ export function guardFetch(options: GuardFetchOptions = {}): GuardedFetch {
     return origin === null ? send(input, init) : ask(origins, origin, send, input, init);
   };
   return Object.assign(guarded, {
-    for: (origin: string) => origins.for((typeof origin === "string" && originOf(origin)) || origin),
+    for: (origin: string) => origins.for(checkedOrigin(origin)),
     on: (events as Emitter).on.bind(events) as GuardedFetch["on"],
   });
 }

@@ -8,7 +8,7 @@ import { ConfigError } from "./error";
 import type { CircuitBreakerGroup } from "./group";
 import { HttpCall, type HttpRules } from "./http";
 import {
-  httpOrigin,
+  checkedOrigin,
   type OriginOptions,
   Origins,
   RETRY_AFTER_OPTIONS,
@@ -35,7 +35,7 @@ export type AnyGroup = CircuitBreakerGroup | DistributedCircuitBreakerGroup;
 export interface Circuits<B extends AnyBreaker> {
   /**
    * The circuit of an origin (`https://api.example.com`), made if there is none. An address of that origin will do.
-   * @throws {@link NameError}
+   * @throws {@link ConfigError} for what is no such address; {@link NameError}
    */
   for(origin: string): B;
   /**
@@ -62,13 +62,18 @@ export interface HttpCircuits extends Circuits<AnyBreaker> {
 /**
  * @param options - as the user gave them
  * @param more - the names of further options that the adapter takes
+ * @param named - which circuit somebody means who names an origin; throws for what is none
  * @throws {@link ConfigError} naming the option, the value and what is valid
  */
-export function httpCircuits(options: OriginOptions | GroupOptions, more: readonly string[]): HttpCircuits {
+export function httpCircuits(
+  options: OriginOptions | GroupOptions,
+  more: readonly string[],
+  named: (origin: unknown) => string = checkedOrigin,
+): HttpCircuits {
   const given = (options as GroupOptions | null)?.group;
   if (given === undefined) {
     const origins = new Origins(options, ["group", ...more]);
-    return circuitsOf(origins, origins.events, origins.rules, origins.extra);
+    return circuitsOf(origins, origins.events, origins.rules, origins.extra, named);
   }
   const taken = ["group", ...RETRY_AFTER_OPTIONS, ...more];
   for (const name of Object.keys(options)) {
@@ -81,7 +86,7 @@ export function httpCircuits(options: OriginOptions | GroupOptions, more: readon
     throw outOfRange("group", "a CircuitBreakerGroup or a DistributedCircuitBreakerGroup", given);
   }
   // Who is one circuit for a fleet, or has one policy for all, is not stretched by half.
-  return circuitsOf(given, given, { ...retryAfterRules(extra), openJitter: 0 }, extra);
+  return circuitsOf(given, given, { ...retryAfterRules(extra), openJitter: 0 }, extra, named);
 }
 
 function circuitsOf(
@@ -89,10 +94,11 @@ function circuitsOf(
   events: Pick<Circuits<AnyBreaker>, "on">,
   rules: HttpRules,
   extra: HttpCircuits["extra"],
+  named: (origin: unknown) => string,
 ): HttpCircuits {
   return {
     extra,
-    for: (origin) => group.for((typeof origin === "string" && httpOrigin(origin)) || origin),
+    for: (origin) => group.for(named(origin)),
     on: (event, fn) => events.on(event, fn),
     ask(origin) {
       const permit = group.for(origin).acquire();

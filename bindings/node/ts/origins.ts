@@ -1,7 +1,7 @@
 /** One circuit per origin (`https://api.example.com`), and what those who ask may choose. */
 
 import { CircuitBreaker, leaveGroup, PreparedPolicy } from "./breaker";
-import { BREAKER_POLICY, checkedBoolean, outOfRange, type PolicyKind, readPolicy } from "./config";
+import { BREAKER_POLICY, CALL_OPTIONS, checkedBoolean, outOfRange, type PolicyKind, readPolicy } from "./config";
 import { ConfigError } from "./error";
 import { Emitter, EVENT_NAMES } from "./events";
 import { type HttpRules, stretched } from "./http";
@@ -59,12 +59,12 @@ export class Origins {
     private readonly options: OriginOptions,
     more: readonly string[],
   ) {
-    this.kind = { ...BREAKER_POLICY, host: ["maxKeys", ...RETRY_AFTER_OPTIONS, "openJitter", ...more] };
-    this.extra = readPolicy([options], this.kind).extra;
-    for (const name of FOREIGN) {
-      if ((options as Record<string, unknown>)[name] === undefined) continue;
+    for (const name of CALL_OPTIONS) {
+      if ((options as Record<string, unknown> | null)?.[name] === undefined) continue;
       throw new ConfigError(`\`${name}\` is no option here: HTTP says what counts`, name);
     }
+    this.kind = { ...BREAKER_POLICY, call: [], host: ["maxKeys", ...RETRY_AFTER_OPTIONS, "openJitter", ...more] };
+    this.extra = readPolicy([options], this.kind).extra;
     this.rules = { ...retryAfterRules(this.extra), openJitter: given(this.extra, "openJitter", 0.2, checkedShare) };
     const make = (origin: string) => this.make(origin);
     this.members = new Members(this.extra.maxKeys, make, leaveGroup);
@@ -142,6 +142,19 @@ export function httpOrigin(address: string | URL, base?: string): string | null 
   }
 }
 
+/**
+ * The origin that somebody names.
+ * @throws {@link ConfigError} for what no server answers: a circuit of that name would guard nothing
+ */
+export function checkedOrigin(address: unknown, valid = HTTP_ADDRESS): string {
+  const origin = httpOrigin(address as string);
+  if (origin === null) throw outOfRange("origin", valid, address);
+  return origin;
+}
+
+/** What names an origin, as an error says it. */
+export const HTTP_ADDRESS = "an http: or https: address";
+
 /** How long an opening lasts, and how long at most: as it was given and was found valid, or as the core's table shows it. */
 function durationsOf(options: object): unknown[] {
   const given = options as Record<string, unknown>;
@@ -151,9 +164,6 @@ function durationsOf(options: object): unknown[] {
     return given[wanted] ?? given[row?.synonym ?? ""] ?? row?.default;
   });
 }
-
-/** Options of a breaker that say something about a function's call or result; here that is HTTP's business. */
-const FOREIGN = ["isFailure", "isFailureResult", "slowCallMs", "timeoutMs"];
 
 function checkedMs(name: string, value: unknown): number {
   const valid = Number.isInteger(value) && (value as number) >= 1 && (value as number) <= 2 ** 31 - 1;

@@ -1,13 +1,14 @@
 /** What a policy is to a shared circuit. */
 
 import { checkClock } from "./clock";
-import { type HostPolicy, type PolicyKind, readPolicy } from "./config";
+import { CALL_OPTIONS, type HostPolicy, type PolicyKind, readPolicy } from "./config";
 import { native } from "./native";
 import type { SharedConfig } from "./native-shared";
 
 /** The options of a shared breaker: its policy and what `SharedOptions` adds. */
 export const SHARED_POLICY: PolicyKind<SharedConfig> = {
   host: [],
+  call: CALL_OPTIONS,
   core: ["onStoreFailure", "openCacheMs", "closedCacheMs", "quorum", "idleTtlMs"],
   build: (layers) => new (native().SharedConfig)(layers),
 };

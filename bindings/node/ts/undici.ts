@@ -13,7 +13,7 @@ import type { DistributedCircuitBreakerGroup } from "./distributed-group";
 import type { CircuitBreakerGroup } from "./group";
 import type { HttpCall } from "./http";
 import { type AnyBreaker, type AnyGroup, type Circuits, type GroupOptions, httpCircuits } from "./http-circuits";
-import { given, httpOrigin, type OriginOptions } from "./origins";
+import { checkedOrigin, given, httpOrigin, type OriginOptions } from "./origins";
 import { isThenable } from "./thenable";
 import { guardedHandler, type Handler, refuse } from "./undici-handler";
 import { notingUpload } from "./upload";
@@ -78,7 +78,7 @@ export function circuitBreaker(
   options: (OriginOptions | GroupOptions<AnyGroup>) & InterceptorOptions = {},
 ): CircuitInterceptor<never> {
   const circuits = httpCircuits(options, ["origin"]);
-  const own = given(circuits.extra, "origin", undefined, checkedOrigin);
+  const own = given(circuits.extra, "origin", undefined, (_name, address) => checkedOrigin(address));
   const intercepted = (dispatch: Dispatch, composedOn?: string | null) => (sent: Sent, handler: Handler) => {
     const address = sent?.origin ?? own ?? composedOn;
     if (address === undefined || address === null) {
@@ -125,9 +125,3 @@ interface Sent {
 }
 
 type Dispatch = (sent: Sent, handler: Handler) => boolean;
-
-function checkedOrigin(name: string, value: unknown): string {
-  const origin = typeof value === "string" || value instanceof URL ? httpOrigin(value) : null;
-  if (origin === null) throw outOfRange(name, "an http: or https: address", value);
-  return origin;
-}

@@ -71,6 +71,19 @@ def test_scenario_48_while_redis_is_gone_callers_see_their_own_errors_until_this
     assert [record.levelname for record in lines] == ["WARNING", "INFO"]
 
 
+@pytest.mark.parametrize("said", ["Connection refused.", "Connection refused"])
+def test_the_operator_is_told_what_the_store_said_in_one_sentence(
+    side: Any, caplog: pytest.LogCaptureFixture, said: str
+) -> None:
+    prefix = f"{name()}:"
+    store = side.store(side.tapped(lambda args: ConnectionError(said)), timeout_ms=PATIENT, prefix=prefix)
+    breaker = side.breaker(name(), store)
+    while not (lines := [line for line in caplog.messages if prefix in line]):
+        assert side.run(breaker, ok) == "ok"
+    why = "is not asked any more: Connection refused; what calls meet is `on_store_failure`"
+    assert lines == [f"the store with prefix `{prefix}` {why}"]
+
+
 def until_restored(side: Any, clock: ManualClock, breaker: Any, told: list[Any]) -> None:
     """Calls until the store is asked again: each asks once a second on behalf of the guard, and waits for nothing."""
     while not side.comes(lambda: ("restored", None) in told):

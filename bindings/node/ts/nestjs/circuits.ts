@@ -24,8 +24,8 @@ export interface Declaration {
   readonly policy: CircuitBreakerPolicy | undefined;
   /** Whether it is a circuit per key. */
   readonly keyed: boolean;
-  /** The class whose name it has by default; null where somebody has named it. */
-  readonly owner: object | null;
+  /** The class and the method whose names it has by default; null where somebody has named it. */
+  readonly owner: { readonly of: object; readonly key: string | symbol } | null;
   /** Who says so, for an error. */
   readonly by: string;
 }
@@ -76,13 +76,15 @@ export class Circuits {
     checkedName(name);
     const known = this.declared.get(name);
     if (known === undefined) {
+      this.checkKeys(name, declaration);
       this.prepared(name, declaration.policy, declaration.keyed, declaration.by);
       this.declared.set(name, declaration);
       return;
     }
     const { by, keyed, owner, policy } = declaration;
-    if (known.owner !== null && owner !== null && known.owner !== owner) {
-      const why = `two classes have a circuit called \`${name}\``;
+    if (known.owner !== null && owner !== null && (known.owner.of !== owner.of || known.owner.key !== owner.key)) {
+      const two = known.owner.of === owner.of ? "methods of one class" : "classes";
+      const why = `two ${two} have a circuit called \`${name}\``;
       throw new ConfigError(`\`name\` must be given to @WithCircuitBreaker of one of them, for ${why}`, "name", name);
     }
     if (known.keyed !== keyed) {
@@ -91,11 +93,14 @@ export class Circuits {
         "key",
       );
     }
-    if (policy === undefined || samePolicy(known.policy, policy)) return;
+    const differing = differingOptions(known.policy, policy);
+    if (policy === undefined || differing.length === 0) return;
     if (known.policy !== undefined || this.isMade(name)) {
-      const whose = `${known.by} and ${by} name it`;
+      const who = known.by === by ? `one ${by} and another` : `${known.by} and ${by}`;
+      const what = differing.map((option) => `\`${option}\``).join(", ");
+      const how = known.policy === undefined ? `${known.by} has made it without one` : `${who} differ in ${what}`;
       throw new ConfigError(
-        `\`policy\` of circuit \`${name}\` must be one and the same wherever it is given; ${whose}`,
+        `\`policy\` of circuit \`${name}\` must be one and the same wherever it is given; ${how}`,
         "policy",
       );
     }
@@ -105,9 +110,10 @@ export class Circuits {
 
   /**
    * The breaker of a name, made if there is none.
+   * @param by - who asks, for an error
    * @throws {@link ConfigError}; {@link NameError}
    */
-  get(name: string, policy?: CircuitBreakerPolicy): AnyBreaker {
+  get(name: string, policy?: CircuitBreakerPolicy, by = "CircuitBreakerService.get"): AnyBreaker {
     const known = this.breakers.get(name);
     if (known !== undefined && policy === undefined) return known;
     checkedName(name);
@@ -121,14 +127,14 @@ export class Circuits {
     }
     const keyed = declared === undefined ? this.keyedBy(name) : undefined;
     if (keyed !== undefined) {
-      if (policy === undefined) return keyed.group.for(keyed.key);
+      if (policy === undefined) return this.group(keyed.of).for(keyed.key);
       throw new ConfigError(
         `\`policy\` of circuit \`${name}\` is that of its method, and cannot be given here`,
         "policy",
       );
     }
     if (declared === undefined || policy !== undefined) {
-      this.declare(name, { policy, keyed: false, owner: null, by: "CircuitBreakerService.get" });
+      this.declare(name, { policy, keyed: false, owner: null, by });
     }
     return this.breakers.get(name) ?? this.make(name);
   }
@@ -136,6 +142,19 @@ export class Circuits {
   /** The breakers by key of a name that was declared to have them. */
   group(name: string): Members<AnyBreaker> {
     return this.groups.get(name) ?? this.makeGroup(name);
+  }
+
+  /** Whether there is such a circuit, or will be: one by key is made when it is asked for, one of the options by who names it. */
+  knows(name: string): boolean {
+    const declared = this.declared.get(name);
+    if (declared !== undefined) return !declared.keyed;
+    return this.options.circuits.has(name) || this.keyedBy(name) !== undefined;
+  }
+
+  /** What the circuits are called that {@link knows} knows, with `:key` where there is one per key. */
+  names(): string[] {
+    const declared = [...this.declared].map(([name, { keyed }]) => (keyed ? `${name}:key` : name));
+    return [...declared, ...[...this.options.circuits.keys()].filter((name) => !this.declared.has(name))];
   }
 
   /** Called by Nest: closes the connection that the store has opened itself. */
@@ -178,13 +197,24 @@ export class Circuits {
       : new DistributedCircuitBreaker(name, this.store, prepared);
   }
 
-  /** The group that a name with a key belongs to: of those that fit the one with the longest name. */
-  private keyedBy(name: string): { group: Members<AnyBreaker>; key: string } | undefined {
+  /** What a name with a key is made of: the name of the circuits that there are per key, and the key. */
+  private keyedBy(name: string): { of: string; key: string } | undefined {
     for (let end = name.lastIndexOf(":"); end > 0; end = name.lastIndexOf(":", end - 1)) {
       const of = name.slice(0, end);
-      if (this.declared.get(of)?.keyed === true) return { group: this.group(of), key: name.slice(end + 1) };
+      if (this.declared.get(of)?.keyed === true) return { of, key: name.slice(end + 1) };
     }
     return undefined;
+  }
+
+  /** Finds out who would have a breaker of their own under a name that a key of others makes. */
+  private checkKeys(name: string, { keyed, by }: Declaration): void {
+    const outer = this.keyedBy(name);
+    if (outer !== undefined) throw nameOfKey(name, by, outer.of, this.declared.get(outer.of)?.by);
+    if (!keyed) return;
+    const isInner = (other: string) => other.startsWith(`${name}:`);
+    for (const [other, declared] of this.declared) if (isInner(other)) throw nameOfKey(other, declared.by, name, by);
+    const option = [...this.options.circuits.keys()].find(isInner);
+    if (option !== undefined) throw nameOfKey(option, "`circuits` of CircuitBreakerModule", name, by);
   }
 
   /**
@@ -251,10 +281,14 @@ function lenient<H extends { readonly isFailure: ((error: unknown) => boolean) |
   return { ...host, isFailure: (error: unknown) => !(error instanceof Assembled) && (isFailure?.(error) ?? true) };
 }
 
-/** Whether two policies say the same, option by option. */
-function samePolicy(one: object | undefined, other: object): boolean {
-  if (one === undefined) return false;
-  const [a, b] = [one, other].map((policy) => Object.entries(policy).filter(([, value]) => value !== undefined));
-  const values = new Map(b);
-  return a?.length === values.size && a.every(([name, value]) => Object.is(values.get(name), value));
+/** The options in which two policies differ. */
+function differingOptions(one: object = {}, other: object = {}): string[] {
+  const [a, b] = [new Map<string, unknown>(Object.entries(one)), new Map<string, unknown>(Object.entries(other))];
+  return [...new Set([...a.keys(), ...b.keys()])].filter((name) => !Object.is(a.get(name), b.get(name)));
+}
+
+function nameOfKey(name: string, by: string, of: string, byKey: string | undefined): ConfigError {
+  const why = `${byKey} has a circuit per key, and so is that of key \`${name.slice(of.length + 1)}\` called`;
+  const instead = `to share it, give \`name: '${of}'\` and a \`key\``;
+  return new ConfigError(`\`name\` must not be \`${name}\` for ${by}: ${why}; ${instead}`, "name", name);
 }

@@ -1,6 +1,7 @@
 import { Inject, Injectable } from "@nestjs/common";
 import { ModuleRef } from "@nestjs/core";
 import { checkedName, optionsOf, outOfRange } from "../config";
+import { ConfigError } from "../error";
 import type { Breaker, Mode, State } from "../types";
 import { Circuits } from "./circuits";
 
@@ -9,6 +10,9 @@ export interface CircuitHealthOptions {
   /**
    * The circuits without which the service is not ready: while one of them is open, the check is `down`. Else an open circuit
    * is told and no more, for a service that answers without one dependency is ready, and taking it away helps nobody.
+   *
+   * Each has to be a circuit that there is: of a decorated method, of `circuits` in the options of the module, or one that
+   * somebody has asked for by now.
    * @defaultValue none
    */
   critical?: readonly string[] | undefined;
@@ -62,10 +66,11 @@ export class CircuitBreakerHealthIndicator {
    * How the circuits are.
    *
    * @param key - what the answer is found under
-   * @throws {@link ConfigError} for the options; Error where `@nestjs/terminus` is missing, or its module is not imported
+   * @throws {@link ConfigError} for the options, and for a critical circuit that there is not; Error where `@nestjs/terminus` is
+   *   missing, or its module is not imported
    */
   async check(key = "circuits", options?: CircuitHealthOptions): Promise<CircuitHealthResult> {
-    const critical = checkedCritical(options);
+    const critical = checkedCritical(options, this.circuits);
     const indicator = this.service().check(key);
     const breakers = this.circuits.list();
     const seen = await Promise.all(breakers.map(look));
@@ -113,9 +118,22 @@ async function look(breaker: Breaker): Promise<OpenCircuit> {
   }
 }
 
-function checkedCritical(options: unknown): readonly string[] {
+function checkedCritical(options: unknown, circuits: Circuits): readonly string[] {
   if (options === undefined) return [];
   const { critical = [] } = optionsOf("options", options, ["critical"]);
   if (!Array.isArray(critical)) throw outOfRange("critical", "an array of circuits' names", critical);
-  return critical.map(checkedName);
+  for (const name of critical.map(checkedName)) if (!circuits.knows(name)) throw noSuchCircuit(name, circuits.names());
+  return critical;
 }
+
+/** Never passed over: nobody would notice that what was meant is not looked at. */
+function noSuchCircuit(name: string, names: readonly string[]): ConfigError {
+  const shown = names.slice(0, MOST_SHOWN).map((known) => `\`${known}\``);
+  const there = [...shown, ...(names.length > MOST_SHOWN ? ["..."] : [])].join(", ") || "none";
+  const later = "one that is made later has to be in `circuits` of CircuitBreakerModule";
+  const { message, value } = outOfRange("critical", "circuits that there are", name);
+  return new ConfigError(`${message}; there are ${there}; ${later}`, "critical", value);
+}
+
+/** How many names an error lists. */
+const MOST_SHOWN = 20;

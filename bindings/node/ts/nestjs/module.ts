@@ -97,7 +97,7 @@ function moduleOf(
 }
 
 function breakerProvider(name: string): FactoryProvider {
-  const useFactory = (circuits: Circuits) => circuits.get(name);
+  const useFactory = (circuits: Circuits) => circuits.get(name, undefined, "@InjectCircuitBreaker");
   // Transient: made for who has it injected. The names are those of all classes there are, in other applications too.
   return { provide: getCircuitBreakerToken(name), useFactory, inject: [Circuits], scope: Scope.TRANSIENT };
 }

@@ -116,7 +116,7 @@ class CircuitAspect implements Aspect {
     circuits.declare(name ?? method.nameIn(owner), {
       policy,
       keyed: key !== undefined,
-      owner: name === undefined ? method.classFor(owner) : null,
+      owner: name === undefined ? { of: method.classFor(owner), key: method.key } : null,
       by,
     });
   }

@@ -204,7 +204,8 @@ class Engine:
         of = f"store with prefix `{self.link.prefix}`"
         whom = f"circuit `{circuit}`, and the {of}," if circuit is not None else f"the {of}"
         if health == "degraded":
-            tell_operator("warning", f"{whom} is not asked any more: {error}; what calls meet is `on_store_failure`")
+            said = str(error).rstrip(".")
+            tell_operator("warning", f"{whom} is not asked any more: {said}; what calls meet is `on_store_failure`")
         else:
             tell_operator("info", f"{whom} is asked again")
 
