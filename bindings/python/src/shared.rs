@@ -3,6 +3,7 @@
 
 use std::iter;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyMapping, PyString, PyTuple};
@@ -10,7 +11,7 @@ use switchgear_core::shared::{
     ADMISSION_FIELDS, Answer, Ask as Asked, Begun, Command, Control, Health, Others, PermitKind, Script, SharedCircuit,
     SharedOptions, SharedPermit, Step, Times, Whose,
 };
-use switchgear_core::{Millis, Outcome, Settlement, Transition, name_from_utf16, prefix_from_utf16};
+use switchgear_core::{Outcome, Settlement, Transition, name_from_utf16, prefix_from_utf16};
 use switchgear_lua::SCRIPTS;
 
 use crate::breaker::{Denial, TransitionSeen, checked_for_ms};
@@ -18,6 +19,7 @@ use crate::config::checked;
 use crate::convert::{Layers, Moment, Raise, SnapshotSeen, locked, outcome_of, snapshot_seen};
 use crate::event::Announcement;
 use crate::flight::Flight;
+use crate::standing::Standing;
 
 /// A checked configuration of a shared circuit.
 #[pyclass(frozen, module = "switchgear._native")]
@@ -35,6 +37,13 @@ impl SharedConfig {
     }
 }
 
+impl SharedConfig {
+    /// Whether the success of a call that was admitted while CLOSED is never told.
+    pub fn success_is_free(&self) -> bool {
+        self.config.trip_on().ignores_successes()
+    }
+}
+
 /// The right to one call.
 #[pyclass(frozen, module = "switchgear._native")]
 pub struct SharedGrant {
@@ -48,6 +57,17 @@ impl SharedGrant {
     #[getter]
     const fn is_probe(&self) -> bool {
         self.permit.kind.is_probe()
+    }
+}
+
+impl SharedGrant {
+    pub const fn new(permit: SharedPermit, success_is_free: bool) -> Self {
+        let is_free = match permit.kind {
+            PermitKind::Closed | PermitKind::LocalClosed => success_is_free,
+            PermitKind::Probe | PermitKind::LocalProbe => false,
+            PermitKind::Bypass | PermitKind::Unasked => true,
+        };
+        Self { permit, is_free }
     }
 }
 
@@ -113,10 +133,6 @@ pub struct StepSeen {
     malformed: bool,
     #[pyo3(get)]
     health: Option<(&'static str, &'static str)>,
-    #[pyo3(get)]
-    free: Option<Py<PyTuple>>,
-    #[pyo3(get)]
-    turn: u64,
 }
 
 /// One shared circuit as this process sees it.
@@ -127,6 +143,7 @@ pub struct Circuit {
     keys: Vec<Vec<String>>,
     #[pyo3(get)]
     routing_key: String,
+    serial: u64,
     success_is_free: bool,
     /// Whether a plain read goes to the server that takes writes; else a script, which always does, reads for us.
     reads_primary: bool,
@@ -137,8 +154,9 @@ struct Desk {
     engine: SharedCircuit,
     /// The admission that others may join, and who has.
     flight: Option<(u64, Flight)>,
-    /// Counts the steps: two threads may get to see theirs in another order.
-    turn: u64,
+    /// Tells this engine from the others of the process, and of those that it was forked from.
+    serial: u64,
+    standing: Standing,
 }
 
 /// A step, and what belongs to it, as it was while the lock was held.
@@ -147,8 +165,6 @@ struct Taken {
     ticket: Option<u64>,
     flight: Option<Flight>,
     asks: Vec<Asked>,
-    free: Option<(SharedPermit, Millis, Millis)>,
-    turn: u64,
     /// Nothing of Python is dropped under the lock.
     former: Option<(u64, Flight)>,
 }
@@ -173,16 +189,9 @@ impl Desk {
     }
 
     fn take(&mut self, step: Step) -> Taken {
-        self.turn += 1;
-        Taken {
-            step,
-            ticket: None,
-            flight: None,
-            asks: iter::from_fn(|| self.engine.next_ask()).collect(),
-            free: self.engine.free_until(),
-            turn: self.turn,
-            former: None,
-        }
+        self.standing.take(self.serial, self.engine.free_until());
+        let asks = iter::from_fn(|| self.engine.next_ask()).collect();
+        Taken { step, ticket: None, flight: None, asks, former: None }
     }
 }
 
@@ -197,18 +206,21 @@ impl Circuit {
         instance: &Bound<'_, PyString>,
         reads_primary: bool,
         config: &SharedConfig,
+        standing: &Standing,
     ) -> PyResult<Self> {
         let name = checked(name, "name", name_from_utf16)?;
         let prefix = checked(prefix, "prefix", prefix_from_utf16)?;
         let instance = instance.to_string_lossy();
         let engine = SharedCircuit::new(&name, &prefix, nonce, &instance, config.config.clone(), config.options)
             .map_err(|error| error.raise(py))?;
+        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
         Ok(Self {
             keys: Script::ALL.map(|script| engine.keys().of(script).to_vec()).to_vec(),
             routing_key: engine.keys().routing().to_owned(),
             success_is_free: engine.success_is_free(),
             reads_primary,
-            desk: Mutex::new(Desk { engine, flight: None, turn: 0 }),
+            serial,
+            desk: Mutex::new(Desk { engine, flight: None, serial, standing: standing.clone() }),
         })
     }
 
@@ -368,6 +380,9 @@ impl Circuit {
     }
 }
 
+/// The engines that were made so far, and one.
+static SERIAL: AtomicU64 = AtomicU64::new(1);
+
 /// A reply that no command of ours gets.
 const MALFORMED: &[i64] = &[];
 
@@ -376,6 +391,11 @@ fn times(host: Moment, store: Option<Moment>) -> Times {
 }
 
 impl Circuit {
+    /// What tells it from the other engines of its process.
+    pub const fn serial(&self) -> u64 {
+        self.serial
+    }
+
     fn asked(
         &self,
         node: &Node,
@@ -444,15 +464,10 @@ impl Circuit {
     }
 
     fn seen(&self, py: Python<'_>, taken: Taken) -> PyResult<StepSeen> {
-        let Taken { step, ticket, flight, asks, free, turn, former } = taken;
+        let Taken { step, ticket, flight, asks, former } = taken;
         drop(former);
         let Step { answer, others, transition, counted, config_mismatch, malformed, health } = step;
         let asks: Vec<Py<Ask>> = asks.iter().map(|ask| self.ask(py, ask)).collect::<PyResult<_>>()?;
-        let free = free
-            .map(|(permit, from, until)| {
-                (self.grant(py, permit)?, from.get(), until.get(), turn).into_pyobject(py).map(Bound::unbind)
-            })
-            .transpose()?;
         Ok(StepSeen {
             answer: answer.map(|answer| self.answer(py, answer)).transpose()?,
             ticket,
@@ -471,24 +486,13 @@ impl Circuit {
                 Health::Degraded(whose) => ("degraded", word(whose)),
                 Health::Restored(whose) => ("restored", word(whose)),
             }),
-            free,
-            turn,
         })
-    }
-
-    fn grant(&self, py: Python<'_>, permit: SharedPermit) -> PyResult<Py<SharedGrant>> {
-        let is_free = match permit.kind {
-            PermitKind::Closed | PermitKind::LocalClosed => self.success_is_free,
-            PermitKind::Probe | PermitKind::LocalProbe => false,
-            PermitKind::Bypass | PermitKind::Unasked => true,
-        };
-        Py::new(py, SharedGrant { permit, is_free })
     }
 
     fn answer(&self, py: Python<'_>, answer: Answer) -> PyResult<Py<PyAny>> {
         let word = |word: &str| Ok(PyString::intern(py, word).into_any().unbind());
         match answer {
-            Answer::Granted(permit) => Ok(self.grant(py, permit)?.into_any()),
+            Answer::Granted(permit) => Ok(Py::new(py, SharedGrant::new(permit, self.success_is_free))?.into_any()),
             Answer::Refused { state, retry_after } => Ok(Py::new(py, Denial::new(state, retry_after))?.into_any()),
             Answer::Unavailable => word("unavailable"),
             Answer::Settled(Settlement::Applied) => word("applied"),
