@@ -143,7 +143,6 @@ pub struct Circuit {
     keys: Vec<Vec<String>>,
     #[pyo3(get)]
     routing_key: String,
-    serial: u64,
     success_is_free: bool,
     /// Whether a plain read goes to the server that takes writes; else a script, which always does, reads for us.
     reads_primary: bool,
@@ -156,7 +155,8 @@ struct Desk {
     flight: Option<(u64, Flight)>,
     /// Tells this engine from the others of the process, and of those that it was forked from.
     serial: u64,
-    standing: Standing,
+    /// What takes what need not be asked for.
+    standing: Option<Standing>,
 }
 
 /// A step, and what belongs to it, as it was while the lock was held.
@@ -189,7 +189,9 @@ impl Desk {
     }
 
     fn take(&mut self, step: Step) -> Taken {
-        self.standing.take(self.serial, self.engine.free_until());
+        if let Some(standing) = &self.standing {
+            standing.take(self.serial, self.engine.free_until());
+        }
         let asks = iter::from_fn(|| self.engine.next_ask()).collect();
         Taken { step, ticket: None, flight: None, asks, former: None }
     }
@@ -206,7 +208,6 @@ impl Circuit {
         instance: &Bound<'_, PyString>,
         reads_primary: bool,
         config: &SharedConfig,
-        standing: &Standing,
     ) -> PyResult<Self> {
         let name = checked(name, "name", name_from_utf16)?;
         let prefix = checked(prefix, "prefix", prefix_from_utf16)?;
@@ -219,8 +220,7 @@ impl Circuit {
             routing_key: engine.keys().routing().to_owned(),
             success_is_free: engine.success_is_free(),
             reads_primary,
-            serial,
-            desk: Mutex::new(Desk { engine, flight: None, serial, standing: standing.clone() }),
+            desk: Mutex::new(Desk { engine, flight: None, serial, standing: None }),
         })
     }
 
@@ -391,9 +391,11 @@ fn times(host: Moment, store: Option<Moment>) -> Times {
 }
 
 impl Circuit {
-    /// What tells it from the other engines of its process.
-    pub const fn serial(&self) -> u64 {
-        self.serial
+    /// Says from here on what need not be asked for; gives what tells it from the other engines of its process.
+    pub fn feed(&self, standing: Standing) -> u64 {
+        let mut desk = locked(&self.desk);
+        desk.standing = Some(standing);
+        desk.serial
     }
 
     fn asked(

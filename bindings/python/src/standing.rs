@@ -35,17 +35,12 @@ impl Standing {
     #[new]
     fn new(config: &SharedConfig, loudness: &Loudness, plain: bool) -> Self {
         let success_is_free = config.success_is_free();
-        Self {
-            slot: Arc::default(),
-            loudness: loudness.clone(),
-            is_plain: plain && success_is_free,
-            success_is_free,
-        }
+        Self { slot: Arc::default(), loudness: loudness.clone(), is_plain: plain && success_is_free, success_is_free }
     }
 
     /// Follows the steps of an engine, and of no other from here on.
     fn follow(&self, engine: &Circuit) {
-        self.slot.follow(engine.serial());
+        self.slot.follow(engine.feed(self.clone()));
     }
 
     #[getter]
@@ -147,10 +142,7 @@ impl Slot {
         let permit = SharedPermit {
             kind: PermitKind::Closed,
             epoch: self.epoch.load(Ordering::Relaxed),
-            id: CallId {
-                nonce: self.nonce.load(Ordering::Relaxed),
-                counter: self.counter.load(Ordering::Relaxed),
-            },
+            id: CallId { nonce: self.nonce.load(Ordering::Relaxed), counter: self.counter.load(Ordering::Relaxed) },
         };
         fence(Ordering::Acquire);
         if self.version.load(Ordering::Relaxed) != version || forks != FORKS.load(Ordering::SeqCst) {

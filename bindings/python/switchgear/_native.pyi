@@ -408,11 +408,9 @@ class Circuit:
         instance: str,
         reads_primary: bool,
         config: SharedConfig,
-        standing: Standing,
     ) -> Circuit:
         """Asks nothing of the store. `nonce`: 64 random bits, drawn anew for each circuit object and after fork.
-        `reads_primary`: whether a plain read goes to the server that takes writes. `standing`: takes what need not be
-        asked for, once it follows this engine. Raises `InvalidNameError`."""
+        `reads_primary`: whether a plain read goes to the server that takes writes. Raises `InvalidNameError`."""
     @property
     def routing_key(self) -> str: ...
     def admit(self, node: Node, host: int, store: int | None) -> Step: ...

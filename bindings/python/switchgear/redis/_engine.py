@@ -244,7 +244,7 @@ class Engine:
         nonce = secrets.randbits(64)
         link = self.link
         reads_primary = link.client.reads_primary
-        return Circuit(self.name, link.prefix, nonce, link.instance, reads_primary, self._config, self.standing)
+        return Circuit(self.name, link.prefix, nonce, link.instance, reads_primary, self._config)
 
 
 # What stands in a process does not stand in one that is forked from it.
