@@ -40,8 +40,7 @@ class Circuit(Heard):
         auth: dict[str, Any] = {"username": username, "password": password}
         self.client: redis.Redis | redis.RedisCluster
         if cluster is not None:
-            # Its constructor has no types in redis-py.
-            nodes = [ClusterNode("127.0.0.1", at) for at in cluster]  # type: ignore[no-untyped-call]
+            nodes = [ClusterNode("127.0.0.1", at) for at in cluster]  # type: ignore[no-untyped-call]  # untyped in redis-py
             self.client = redis.RedisCluster(startup_nodes=nodes, **auth)
         else:
             self.client = redis.Redis(port=port or 0, **auth)
