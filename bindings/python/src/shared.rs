@@ -1,6 +1,7 @@
 //! The engine of a shared circuit, as the facade carries for it. Every answer comes whole, for another thread may ask in
 //! between.
 
+use std::borrow::Cow;
 use std::iter;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -106,8 +107,24 @@ pub struct Ask {
     frees: bool,
     #[pyo3(get)]
     succeeds: bool,
-    #[pyo3(get)]
-    command: Py<PyList>,
+    words: Vec<Cow<'static, str>>,
+}
+
+#[pymethods]
+impl Ask {
+    #[getter]
+    fn command<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, &self.words)
+    }
+
+    #[getter]
+    fn packed<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let mut packed = format!("*{}\r\n", self.words.len());
+        for word in &self.words {
+            packed += &format!("${}\r\n{word}\r\n", word.len());
+        }
+        PyBytes::new(py, packed.as_bytes())
+    }
 }
 
 /// What came of a question, a reply, an error or a deadline.
@@ -431,25 +448,23 @@ impl Circuit {
     /// A command as the client takes it.
     fn ask(&self, py: Python<'_>, asked: &Asked) -> PyResult<Py<Ask>> {
         let Asked { ticket, command, by_text, delay_ms, args } = asked;
-        let key = self.routing_key.as_str();
+        let own = |word: &str| Cow::Owned(word.to_owned());
         let words = match *command {
-            Command::Time => PyList::new(py, ["TIME"])?,
-            Command::TryWrite => PyList::new(py, ["HDEL", key, ""])?,
-            Command::Run(Script::Admit) if self.reads_primary => {
-                PyList::new(py, ["HMGET", key].into_iter().chain(ADMISSION_FIELDS))?
-            }
+            Command::Time => vec!["TIME".into()],
+            Command::TryWrite => vec!["HDEL".into(), own(&self.routing_key), "".into()],
+            Command::Run(Script::Admit) if self.reads_primary => ["HMGET".into(), own(&self.routing_key)]
+                .into_iter()
+                .chain(ADMISSION_FIELDS.map(Cow::Borrowed))
+                .collect(),
             Command::Run(script) => {
                 let shipped = &SCRIPTS[script as usize];
                 let keys = &self.keys[script as usize];
                 let head = if *by_text { ["EVAL", shipped.text] } else { ["EVALSHA", shipped.sha1] };
-                let count = keys.len().to_string();
-                let words: Vec<&str> = head
+                head.map(Cow::Borrowed)
                     .into_iter()
-                    .chain([count.as_str()])
-                    .chain(keys.iter().map(String::as_str))
-                    .chain(args.iter().map(String::as_str))
-                    .collect();
-                PyList::new(py, words)?
+                    .chain([keys.len().to_string().into()])
+                    .chain(keys.iter().chain(args).map(|word| own(word)))
+                    .collect()
             }
         };
         Py::new(
@@ -460,7 +475,7 @@ impl Circuit {
                 reads: *command == Command::Run(Script::Admit),
                 frees: *command == Command::Run(Script::Release),
                 succeeds: *command == Command::Run(Script::RecordSuccess),
-                command: words.unbind(),
+                words,
             },
         )
     }

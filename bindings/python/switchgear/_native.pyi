@@ -318,6 +318,9 @@ class Ask:
         """It tells of successes. Where nobody waits for it, a failure that is told later has to wait."""
     @property
     def command(self) -> list[str]: ...
+    @property
+    def packed(self) -> bytes:
+        """The same as it is sent: in RESP, in UTF-8 whatever encoding the client is told to use."""
 
 @final
 class Flight:
