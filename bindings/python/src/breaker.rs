@@ -35,7 +35,7 @@ impl Loudness {
     }
 
     #[getter]
-    fn count(&self) -> isize {
+    pub(crate) fn count(&self) -> isize {
         let outer = self.outer.as_ref().map_or(0, |outer| outer.load(Ordering::SeqCst));
         self.own.load(Ordering::SeqCst) + outer
     }

@@ -8,6 +8,7 @@
 #![deny(unsafe_code)]
 
 mod breaker;
+mod clock;
 mod config;
 mod convert;
 mod event;
@@ -18,6 +19,7 @@ mod permit;
 mod queue;
 mod scope;
 mod shared;
+mod standing;
 
 use pyo3::prelude::pymodule;
 
@@ -26,6 +28,8 @@ use pyo3::prelude::pymodule;
 mod _native {
     #[pymodule_export]
     use crate::breaker::{Denial, Grant, Loudness, Machine, TransitionSeen};
+    #[pymodule_export]
+    use crate::clock::monotonic_now;
     #[pymodule_export]
     use crate::config::{
         Config, check_name, check_option, check_prefix, defaults, describe, error_codes, fields, http_status_counts,
@@ -47,6 +51,8 @@ mod _native {
     use crate::scope::{Done, Scope};
     #[pymodule_export]
     use crate::shared::{Ask, Circuit, Node, SharedConfig, SharedGrant, StepSeen};
+    #[pymodule_export]
+    use crate::standing::{Standing, forked};
 
     #[pymodule_export]
     const SUCCESS: u32 = crate::convert::SUCCESS;

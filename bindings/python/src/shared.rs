@@ -1,8 +1,10 @@
 //! The engine of a shared circuit, as the facade carries for it. Every answer comes whole, for another thread may ask in
 //! between.
 
+use std::borrow::Cow;
 use std::iter;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyMapping, PyString, PyTuple};
@@ -10,7 +12,7 @@ use switchgear_core::shared::{
     ADMISSION_FIELDS, Answer, Ask as Asked, Begun, Command, Control, Health, Others, PermitKind, Script, SharedCircuit,
     SharedOptions, SharedPermit, Step, Times, Whose,
 };
-use switchgear_core::{Millis, Outcome, Settlement, Transition, name_from_utf16, prefix_from_utf16};
+use switchgear_core::{Outcome, Settlement, Transition, name_from_utf16, prefix_from_utf16};
 use switchgear_lua::SCRIPTS;
 
 use crate::breaker::{Denial, TransitionSeen, checked_for_ms};
@@ -18,6 +20,7 @@ use crate::config::checked;
 use crate::convert::{Layers, Moment, Raise, SnapshotSeen, locked, outcome_of, snapshot_seen};
 use crate::event::Announcement;
 use crate::flight::Flight;
+use crate::standing::Standing;
 
 /// A checked configuration of a shared circuit.
 #[pyclass(frozen, module = "switchgear._native")]
@@ -35,6 +38,13 @@ impl SharedConfig {
     }
 }
 
+impl SharedConfig {
+    /// Whether the success of a call that was admitted while CLOSED is never told.
+    pub fn success_is_free(&self) -> bool {
+        self.config.trip_on().ignores_successes()
+    }
+}
+
 /// The right to one call.
 #[pyclass(frozen, module = "switchgear._native")]
 pub struct SharedGrant {
@@ -48,6 +58,17 @@ impl SharedGrant {
     #[getter]
     const fn is_probe(&self) -> bool {
         self.permit.kind.is_probe()
+    }
+}
+
+impl SharedGrant {
+    pub const fn new(permit: SharedPermit, success_is_free: bool) -> Self {
+        let is_free = match permit.kind {
+            PermitKind::Closed | PermitKind::LocalClosed => success_is_free,
+            PermitKind::Probe | PermitKind::LocalProbe => false,
+            PermitKind::Bypass | PermitKind::Unasked => true,
+        };
+        Self { permit, is_free }
     }
 }
 
@@ -86,8 +107,24 @@ pub struct Ask {
     frees: bool,
     #[pyo3(get)]
     succeeds: bool,
-    #[pyo3(get)]
-    command: Py<PyList>,
+    words: Vec<Cow<'static, str>>,
+}
+
+#[pymethods]
+impl Ask {
+    #[getter]
+    fn command<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, &self.words)
+    }
+
+    #[getter]
+    fn packed<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let mut packed = format!("*{}\r\n", self.words.len());
+        for word in &self.words {
+            packed += &format!("${}\r\n{word}\r\n", word.len());
+        }
+        PyBytes::new(py, packed.as_bytes())
+    }
 }
 
 /// What came of a question, a reply, an error or a deadline.
@@ -113,10 +150,6 @@ pub struct StepSeen {
     malformed: bool,
     #[pyo3(get)]
     health: Option<(&'static str, &'static str)>,
-    #[pyo3(get)]
-    free: Option<Py<PyTuple>>,
-    #[pyo3(get)]
-    turn: u64,
 }
 
 /// One shared circuit as this process sees it.
@@ -137,8 +170,10 @@ struct Desk {
     engine: SharedCircuit,
     /// The admission that others may join, and who has.
     flight: Option<(u64, Flight)>,
-    /// Counts the steps: two threads may get to see theirs in another order.
-    turn: u64,
+    /// Tells this engine from the others of the process, and of those that it was forked from.
+    serial: u64,
+    /// What takes what need not be asked for.
+    standing: Option<Standing>,
 }
 
 /// A step, and what belongs to it, as it was while the lock was held.
@@ -147,8 +182,6 @@ struct Taken {
     ticket: Option<u64>,
     flight: Option<Flight>,
     asks: Vec<Asked>,
-    free: Option<(SharedPermit, Millis, Millis)>,
-    turn: u64,
     /// Nothing of Python is dropped under the lock.
     former: Option<(u64, Flight)>,
 }
@@ -173,16 +206,11 @@ impl Desk {
     }
 
     fn take(&mut self, step: Step) -> Taken {
-        self.turn += 1;
-        Taken {
-            step,
-            ticket: None,
-            flight: None,
-            asks: iter::from_fn(|| self.engine.next_ask()).collect(),
-            free: self.engine.free_until(),
-            turn: self.turn,
-            former: None,
+        if let Some(standing) = &self.standing {
+            standing.take(self.serial, self.engine.free_until());
         }
+        let asks = iter::from_fn(|| self.engine.next_ask()).collect();
+        Taken { step, ticket: None, flight: None, asks, former: None }
     }
 }
 
@@ -203,12 +231,13 @@ impl Circuit {
         let instance = instance.to_string_lossy();
         let engine = SharedCircuit::new(&name, &prefix, nonce, &instance, config.config.clone(), config.options)
             .map_err(|error| error.raise(py))?;
+        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
         Ok(Self {
             keys: Script::ALL.map(|script| engine.keys().of(script).to_vec()).to_vec(),
             routing_key: engine.keys().routing().to_owned(),
             success_is_free: engine.success_is_free(),
             reads_primary,
-            desk: Mutex::new(Desk { engine, flight: None, turn: 0 }),
+            desk: Mutex::new(Desk { engine, flight: None, serial, standing: None }),
         })
     }
 
@@ -368,6 +397,9 @@ impl Circuit {
     }
 }
 
+/// The engines that were made so far, and one.
+static SERIAL: AtomicU64 = AtomicU64::new(1);
+
 /// A reply that no command of ours gets.
 const MALFORMED: &[i64] = &[];
 
@@ -376,6 +408,13 @@ fn times(host: Moment, store: Option<Moment>) -> Times {
 }
 
 impl Circuit {
+    /// Says from here on what need not be asked for; gives what tells it from the other engines of its process.
+    pub fn feed(&self, standing: Standing) -> u64 {
+        let mut desk = locked(&self.desk);
+        desk.standing = Some(standing);
+        desk.serial
+    }
+
     fn asked(
         &self,
         node: &Node,
@@ -409,25 +448,23 @@ impl Circuit {
     /// A command as the client takes it.
     fn ask(&self, py: Python<'_>, asked: &Asked) -> PyResult<Py<Ask>> {
         let Asked { ticket, command, by_text, delay_ms, args } = asked;
-        let key = self.routing_key.as_str();
+        let own = |word: &str| Cow::Owned(word.to_owned());
         let words = match *command {
-            Command::Time => PyList::new(py, ["TIME"])?,
-            Command::TryWrite => PyList::new(py, ["HDEL", key, ""])?,
-            Command::Run(Script::Admit) if self.reads_primary => {
-                PyList::new(py, ["HMGET", key].into_iter().chain(ADMISSION_FIELDS))?
-            }
+            Command::Time => vec!["TIME".into()],
+            Command::TryWrite => vec!["HDEL".into(), own(&self.routing_key), "".into()],
+            Command::Run(Script::Admit) if self.reads_primary => ["HMGET".into(), own(&self.routing_key)]
+                .into_iter()
+                .chain(ADMISSION_FIELDS.map(Cow::Borrowed))
+                .collect(),
             Command::Run(script) => {
                 let shipped = &SCRIPTS[script as usize];
                 let keys = &self.keys[script as usize];
                 let head = if *by_text { ["EVAL", shipped.text] } else { ["EVALSHA", shipped.sha1] };
-                let count = keys.len().to_string();
-                let words: Vec<&str> = head
+                head.map(Cow::Borrowed)
                     .into_iter()
-                    .chain([count.as_str()])
-                    .chain(keys.iter().map(String::as_str))
-                    .chain(args.iter().map(String::as_str))
-                    .collect();
-                PyList::new(py, words)?
+                    .chain([keys.len().to_string().into()])
+                    .chain(keys.iter().chain(args).map(|word| own(word)))
+                    .collect()
             }
         };
         Py::new(
@@ -438,21 +475,16 @@ impl Circuit {
                 reads: *command == Command::Run(Script::Admit),
                 frees: *command == Command::Run(Script::Release),
                 succeeds: *command == Command::Run(Script::RecordSuccess),
-                command: words.unbind(),
+                words,
             },
         )
     }
 
     fn seen(&self, py: Python<'_>, taken: Taken) -> PyResult<StepSeen> {
-        let Taken { step, ticket, flight, asks, free, turn, former } = taken;
+        let Taken { step, ticket, flight, asks, former } = taken;
         drop(former);
         let Step { answer, others, transition, counted, config_mismatch, malformed, health } = step;
         let asks: Vec<Py<Ask>> = asks.iter().map(|ask| self.ask(py, ask)).collect::<PyResult<_>>()?;
-        let free = free
-            .map(|(permit, from, until)| {
-                (self.grant(py, permit)?, from.get(), until.get(), turn).into_pyobject(py).map(Bound::unbind)
-            })
-            .transpose()?;
         Ok(StepSeen {
             answer: answer.map(|answer| self.answer(py, answer)).transpose()?,
             ticket,
@@ -471,24 +503,13 @@ impl Circuit {
                 Health::Degraded(whose) => ("degraded", word(whose)),
                 Health::Restored(whose) => ("restored", word(whose)),
             }),
-            free,
-            turn,
         })
-    }
-
-    fn grant(&self, py: Python<'_>, permit: SharedPermit) -> PyResult<Py<SharedGrant>> {
-        let is_free = match permit.kind {
-            PermitKind::Closed | PermitKind::LocalClosed => self.success_is_free,
-            PermitKind::Probe | PermitKind::LocalProbe => false,
-            PermitKind::Bypass | PermitKind::Unasked => true,
-        };
-        Py::new(py, SharedGrant { permit, is_free })
     }
 
     fn answer(&self, py: Python<'_>, answer: Answer) -> PyResult<Py<PyAny>> {
         let word = |word: &str| Ok(PyString::intern(py, word).into_any().unbind());
         match answer {
-            Answer::Granted(permit) => Ok(self.grant(py, permit)?.into_any()),
+            Answer::Granted(permit) => Ok(Py::new(py, SharedGrant::new(permit, self.success_is_free))?.into_any()),
             Answer::Refused { state, retry_after } => Ok(Py::new(py, Denial::new(state, retry_after))?.into_any()),
             Answer::Unavailable => word("unavailable"),
             Answer::Settled(Settlement::Applied) => word("applied"),

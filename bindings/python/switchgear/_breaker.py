@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import CoroutineType, FrameType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from switchgear._awaitable import PLAIN, must_be_awaited
+from switchgear._awaitable import must_be_awaited
 from switchgear._call import Ways, check_fn, enter_async
 from switchgear._config import checked_name
 from switchgear._entered import Indirect
@@ -14,7 +14,7 @@ from switchgear._fallback import NO_OPTIONS, CheckedCall, checked_async_call
 from switchgear._guard import guard_with, like
 from switchgear._hot import hot_coroutine_function, hot_function
 from switchgear._kind import kind_of
-from switchgear._local import ASYNC_ENTRY, LocalCircuit, PreparedPolicy, shown_state
+from switchgear._local import LocalCircuit, PreparedPolicy, shown_state
 from switchgear._native import Permit, Scope
 from switchgear._sync_breaker import SyncBreaker
 from switchgear._types import FallbackOn, Snapshot, State
@@ -81,64 +81,10 @@ class CircuitBreaker(Scope, SyncBreaker):
 
     def _bind(self, circuit: LocalCircuit) -> None:
         self._circuit = circuit
-        self._ways = Ways(circuit.rules, circuit.admit, ASYNC_ENTRY)
+        self._ways = Ways(circuit.rules, circuit.admit, circuit.other_entry)
         self._scope_bind(circuit.machine, circuit)
         self._machine = circuit.machine
         self._indirect: Indirect[Permit] = Indirect()
-
-    @overload
-    def execute(self, fn: Callable[[], T], *, fallback: None = None, fallback_on: FallbackOn | None = None) -> T: ...
-    @overload
-    def execute(
-        self,
-        fn: Callable[[], T],
-        *,
-        fallback: Callable[[Refusal], F] | None,
-        fallback_on: Literal["refusal"] | None = None,
-    ) -> T | F: ...
-    @overload
-    def execute(
-        self, fn: Callable[[], T], *, fallback: Callable[[Exception], F] | None, fallback_on: FallbackOn | None
-    ) -> T | F: ...
-    def execute(
-        self,
-        fn: Callable[[], Any],
-        *,
-        fallback: Callable[..., Any] | None = None,
-        fallback_on: FallbackOn | None = None,
-    ) -> Any:
-        """Runs a sync function if the circuit lets it through, once, and settles its outcome.
-
-        A generator or async generator object that it returns is guarded until it ends. The policy's `timeout_ms` is for
-        coroutines alone: a sync function cannot be interrupted.
-
-        Args:
-            fn: A callable without arguments.
-            fallback: Gives the result of a refused call instead; gets the error. At most once; what it raises has the
-                error as its cause.
-            fallback_on: `"refusal"`, the default, or `"failure"`: also calls whose error counted.
-
-        Returns:
-            What the function gives; what the fallback gives, where it steps in.
-
-        Raises:
-            CircuitOpenError: The circuit refused it; what the function raises comes through as it is.
-            TypeError: `fn` cannot be called, or what it gives has to be awaited: use `execute_async`.
-            ConfigError: An option is wrong.
-            InvalidTimeError: The policy's clock fails.
-        """
-        epoch = self._machine.hot
-        if epoch is None or fallback is not None or fallback_on is not None:
-            return super().execute(fn, fallback=fallback, fallback_on=fallback_on)
-        try:
-            result = fn()
-        except BaseException as error:
-            check_fn(fn)
-            self._circuit.hot_raised(epoch, error)
-            raise
-        if type(result) in PLAIN and (self._machine.success_ignored or self._machine.hot is not None):
-            return result
-        return self._circuit.hot_returned(epoch, result, NO_OPTIONS, (), {})
 
     @overload
     async def execute_async(

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
-from switchgear._classify import CallRules, Ending
+from switchgear._async_generator import guard_async_generator
+from switchgear._awaitable import PLAIN, discard, is_async_generator, is_generator, must_be_awaited
+from switchgear._call import refuse_awaitable
+from switchgear._classify import SUCCEEDED, CallRules, Ending, raised
 from switchgear._clock import monotonic_now, read
 from switchgear._error import Refusal
 from switchgear._events import Emitter
 from switchgear._failure_text import failure_text, raised_text
+from switchgear._fallback import CheckedCall
+from switchgear._generator import Life, guard_generator
 from switchgear._log import warn_once
-from switchgear._settle import Settle
+from switchgear._settle import Settle, settle_as
 from switchgear._types import CallEvent, Settled
 
 P = TypeVar("P")
@@ -55,10 +60,26 @@ UNCOUNTED: Final = object()
 """What takes the place of a grant where nothing counts: in calls that were refused, and that `observe` lets through."""
 
 
+class Hints(Protocol):
+    """What lets a call of a healthy circuit through without a question."""
+
+    @property
+    def hot(self) -> Any:
+        """The grant of a call whose success changes nothing, that nobody watches and nobody hears of; else `None`."""
+
+    @property
+    def success_ignored(self) -> bool:
+        """The success of such a call changes nothing, whatever has happened meanwhile."""
+
+
 class SyncCircuit(Told, Generic[P]):
     """A circuit whose answers are not awaited. A subclass says how it is asked, and what its permits are."""
 
-    __slots__ = ()
+    __slots__ = ("hints",)
+
+    hints: Hints
+    other_entry: ClassVar[str]
+    """What to use where a result has to be awaited."""
 
     def ask(self) -> Any:
         """Asks for one call: the grant, or the refusal, which was told already.
@@ -100,6 +121,29 @@ class SyncCircuit(Told, Generic[P]):
     def permit_of(self, grant: Any, *, probe: bool) -> P:
         """The permit that a grant is in."""
         raise NotImplementedError
+
+    def hot_raised(self, grant: Any, error: BaseException) -> None:
+        """Settles a call that `hot` let through, and that raised."""
+        settle_as(partial(self.settle_block, grant), partial(raised, error, self.rules, None))
+
+    def hot_returned(self, grant: Any, value: Any, call: CheckedCall, args: Any, kwargs: Any) -> Any:
+        """What becomes of the value of a call that `hot` let through, where a second look is needed."""
+        if type(value) not in PLAIN:
+            settle = partial(self.settle_block, grant)
+            if must_be_awaited(value):
+                discard(value)
+                refuse_awaitable(self.rules, settle, self.other_entry)
+            if is_generator(value):
+                return guard_generator(value, Life(call, self.rules, settle, args, kwargs))
+            if is_async_generator(value):
+                return guard_async_generator(value, Life(call, self.rules, settle, args, kwargs))
+        self.hot_succeeded(grant)
+        return value
+
+    def hot_succeeded(self, grant: Any) -> None:
+        """Settles a call that `hot` let through and does no more: if its success counts, it does by now."""
+        if not self.hints.success_ignored and self.hints.hot is None:
+            self.settle_block(grant, SUCCEEDED)
 
     def settle_by_hand(self, grant: Any, ending: Ending) -> Settled:
         """Counts an ending and tells it. Raises what keeps it from being counted."""

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from switchgear import _native
 from switchgear._error import InvalidTimeError
 
-# Once: a wall clock that is set back or ahead later neither prolongs nor shortens anything.
-_ANCHOR_NS = time.time_ns() - time.monotonic_ns()
-
-
-def monotonic_now() -> int:
-    """The host's monotonic clock, anchored once to the wall clock: it reads as whole epoch milliseconds."""
-    return (time.monotonic_ns() + _ANCHOR_NS) // 1_000_000
+monotonic_now = _native.monotonic_now
+"""The host's monotonic clock, anchored once to the wall clock: it reads as whole epoch milliseconds."""
 
 
 def check_clock(clock: Callable[[], int] | None) -> None:

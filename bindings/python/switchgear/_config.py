@@ -24,6 +24,11 @@ class HostPolicy:
     observe: bool
     clock: Callable[[], int] | None
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing but its error says how a call ended, and nothing ends it: then it need not be watched."""
+        return self.slow_call_ms is None and self.timeout_ms is None and self.is_failure_result is None
+
 
 @dataclass(frozen=True, slots=True)
 class ReadPolicy(Generic[C]):

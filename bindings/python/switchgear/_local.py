@@ -7,24 +7,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from switchgear._async_generator import guard_async_generator
-from switchgear._awaitable import PLAIN, discard, is_async_generator, is_generator, must_be_awaited
-from switchgear._call import refuse_awaitable
 from switchgear._circuit import SyncCircuit
-from switchgear._classify import CODES, SUCCEEDED, CallRules, Ending, Outcome, raised
+from switchgear._classify import CODES, CallRules, Ending, Outcome
 from switchgear._clock import check_clock, monotonic_now
 from switchgear._config import BREAKER_POLICY, HostPolicy, read_policy
 from switchgear._error import CircuitOpenError
 from switchgear._events import Emitter
-from switchgear._fallback import CheckedCall
-from switchgear._generator import Life, guard_generator
 from switchgear._native import FAILURE, SUCCESS, Config, Denial, Grant, Machine, Permit, Transition
 from switchgear._permit import block_ending, by_hand
 from switchgear._settle import settle_as
 from switchgear._types import Settled, StateChange
-
-ASYNC_ENTRY = "execute_async"
-"""What to use where a result has to be awaited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +46,15 @@ class LocalCircuit(SyncCircuit[Permit]):
 
     __slots__ = ("_noted", "_untold", "machine", "now")
 
+    other_entry = "execute_async"
+
     def __init__(self, name: str, policy: PreparedPolicy, noted: Callable[[bool], object] | None = None) -> None:
         host = policy.host
         self.now = monotonic_now if host.clock is None else host.clock
         events = Emitter(outer=policy.outer)
         loudness = events.loudness
         super().__init__(CallRules(name, host, self.now, lambda: loudness.count), events)
-        is_plain = host.slow_call_ms is None and host.timeout_ms is None and host.is_failure_result is None
-        self.machine = Machine(policy.config, loudness, is_plain)
+        self.hints = self.machine = Machine(policy.config, loudness, host.is_plain)
         self._noted = noted
         # Transitions that are being told: whoever is at it may be interrupted.
         self._untold: list[Transition] = []
@@ -121,29 +114,6 @@ class LocalCircuit(SyncCircuit[Permit]):
         """Tells what the machine has gone through, after each operation. In its order, whichever thread comes first."""
         if self.machine.has_transitions:
             self.events.later(self._tell_transitions)
-
-    def hot_raised(self, epoch: int, error: BaseException) -> None:
-        """Settles a call that `hot` let through, and that raised."""
-        settle_as(partial(self.settle_block, epoch), partial(raised, error, self.rules, None))
-
-    def hot_returned(self, epoch: int, value: Any, call: CheckedCall, args: Any, kwargs: Any) -> Any:
-        """What becomes of the value of a call that `hot` let through, where a second look is needed."""
-        if type(value) not in PLAIN:
-            settle = partial(self.settle_block, epoch)
-            if must_be_awaited(value):
-                discard(value)
-                refuse_awaitable(self.rules, settle, ASYNC_ENTRY)
-            if is_generator(value):
-                return guard_generator(value, Life(call, self.rules, settle, args, kwargs))
-            if is_async_generator(value):
-                return guard_async_generator(value, Life(call, self.rules, settle, args, kwargs))
-        self.hot_succeeded(epoch)
-        return value
-
-    def hot_succeeded(self, epoch: int) -> None:
-        """Settles a call that `hot` let through and does no more: if its success counts, it does by now."""
-        if not self.machine.success_ignored and self.machine.hot is None:
-            self.settle_block(epoch, SUCCEEDED)
 
     def _settle(self, grant: Grant | int | None, code: int) -> bool:
         if isinstance(grant, int):

@@ -318,6 +318,9 @@ class Ask:
         """It tells of successes. Where nobody waits for it, a failure that is told later has to wait."""
     @property
     def command(self) -> list[str]: ...
+    @property
+    def packed(self) -> bytes:
+        """The same as it is sent: in RESP, in UTF-8 whatever encoding the client is told to use."""
 
 @final
 class Flight:
@@ -368,13 +371,29 @@ class Step:
     @property
     def health(self) -> tuple[Literal["degraded", "restored"], Literal["node", "circuit"]] | None:
         """Whether the store is asked any more, if that has changed, and whom it is about."""
+
+@final
+class Standing:
+    """The grant that stands: what every call of a circuit that is known to be closed is admitted with, unasked."""
+
+    def __new__(cls, config: SharedConfig, loudness: Loudness, plain: bool) -> Standing:
+        """`plain`: nothing has to be known of a call but what it raises, and the host's clock is its own."""
+    def follow(self, engine: Circuit) -> None:
+        """Takes what stands from the steps of this engine, and of no other from here on."""
     @property
-    def free(self) -> tuple[SharedGrant, int, int, int] | None:
-        """With this grant every call is admitted without being asked for, from when until when on the host's clock;
-        last the `turn`. Holds until the next step."""
+    def stands(self) -> bool:
+        """There is one, be it for now or not."""
     @property
-    def turn(self) -> int:
-        """The number of the step: of two the later one knows more."""
+    def grant(self) -> SharedGrant | None:
+        """The grant, if it stands by the host's clock."""
+    def grant_at(self, now: int) -> SharedGrant | None:
+        """The grant, if it stands at that time."""
+    @property
+    def hot(self) -> SharedGrant | None:
+        """The grant of a call whose success changes nothing and is heard by nobody; `None` where more is to be done."""
+    @property
+    def success_ignored(self) -> bool:
+        """The success of a call that `hot` let through changes nothing, whatever has happened since."""
 
 @final
 class Circuit:
@@ -385,7 +404,13 @@ class Circuit:
     """
 
     def __new__(
-        cls, name: str, prefix: str, nonce: int, instance: str, reads_primary: bool, config: SharedConfig
+        cls,
+        name: str,
+        prefix: str,
+        nonce: int,
+        instance: str,
+        reads_primary: bool,
+        config: SharedConfig,
     ) -> Circuit:
         """Asks nothing of the store. `nonce`: 64 random bits, drawn anew for each circuit object and after fork.
         `reads_primary`: whether a plain read goes to the server that takes writes. Raises `InvalidNameError`."""
@@ -473,7 +498,13 @@ def describe(value: object) -> str:
 def without_credentials(text: str) -> str:
     """The text with the user and password of each URL in it replaced."""
 
+def monotonic_now() -> int:
+    """The host's monotonic clock in milliseconds, anchored once to the wall clock."""
+
 def is_moment(now: object) -> bool: ...
+def forked() -> None:
+    """Takes that this process was forked: what its parent need not ask for has to be asked for here."""
+
 def error_codes() -> list[str]: ...
 def http_status_counts(status: int) -> bool:
     """Whether an HTTP status says that the server failed: 429, and 500 to 599 but 501."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from switchgear._call import Ways, check_sync, enter
+from switchgear._awaitable import PLAIN
+from switchgear._call import Ways, check_fn, check_sync, enter
 from switchgear._circuit import SyncCircuit
 from switchgear._classify import NEUTRAL, SUCCEEDED
-from switchgear._fallback import CheckedCall, checked_async_call
+from switchgear._fallback import NO_OPTIONS, CheckedCall, checked_async_call
 from switchgear._guard import guard_with, guarded_kind
 from switchgear._native import Grant
 from switchgear._permit import by_hand
@@ -58,9 +59,10 @@ class SyncBreaker(Uncopied):
         fallback: Callable[..., Any] | None = None,
         fallback_on: FallbackOn | None = None,
     ) -> Any:
-        """Runs a function if the circuit lets it through, once, and settles its outcome.
+        """Runs a sync function if the circuit lets it through, once, and settles its outcome.
 
-        A generator or async generator object that it returns is guarded until it ends.
+        A generator or async generator object that it returns is guarded until it ends. A policy's `timeout_ms` is for
+        coroutines alone: a sync function cannot be interrupted.
 
         Args:
             fn: A callable without arguments.
@@ -73,10 +75,23 @@ class SyncBreaker(Uncopied):
 
         Raises:
             CircuitOpenError: The circuit refused it; what the function raises comes through as it is.
-            TypeError: `fn` cannot be called, or what it gives has to be awaited.
+            TypeError: `fn` cannot be called, or what it gives has to be awaited: the message says what to use.
             ConfigError: An option is wrong.
             InvalidTimeError: The policy's clock fails.
         """
+        circuit = self._circuit
+        hints = circuit.hints
+        grant = hints.hot
+        if grant is not None and fallback is None and fallback_on is None:
+            try:
+                result = fn()
+            except BaseException as error:
+                check_fn(fn)
+                circuit.hot_raised(grant, error)
+                raise
+            if type(result) in PLAIN and (hints.success_ignored or hints.hot is not None):
+                return result
+            return circuit.hot_returned(grant, result, NO_OPTIONS, (), {})
         # The policy's timeout is for the steps of an async generator that it may return.
         call = checked_async_call(fallback, fallback_on, None, self._ways.rules.host)
         check_sync(fn, self._ways.rules, self._ways.other)

@@ -184,3 +184,22 @@ def test_a_child_knows_nothing_of_what_its_parent_knew_of_the_store(client: redi
         return [args[0] for args in tapped.sent if args[0] != "EVAL"] == ["TIME", "EVALSHA"]
 
     assert Child(run).result() == 1
+
+
+def test_what_a_parent_need_not_ask_its_child_asks(client: redis.Redis) -> None:
+    tapped = Tapped(client)
+    breaker = DistributedCircuitBreaker(name(), RedisStore(tapped, timeout_ms=PATIENT), closed_cache_ms=600_000)
+    guarded: Callable[[], str] = breaker(lambda: "ok")
+    guarded()
+
+    def run() -> int:
+        asked = len(tapped.took(guarded))
+        # Once; and from then on by what this process knows.
+        assert tapped.took(guarded) == []
+        breaker.force_open()
+        assert not breaker.can_execute()
+        return asked
+
+    assert tapped.took(guarded) == []
+    assert Child(run).result() > 0
+    assert tapped.took(guarded) == []

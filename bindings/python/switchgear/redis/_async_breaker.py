@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Coroutine
-from types import FrameType, TracebackType
+from types import CoroutineType, FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, overload
 
+from switchgear._awaitable import must_be_awaited
 from switchgear._call import AsyncWays, check_fn, enter_async
 from switchgear._classify import NEUTRAL, SUCCEEDED
 from switchgear._entered import Entered
 from switchgear._fallback import CheckedCall, checked_async_call
-from switchgear._guard import guard_with, guarded_kind
+from switchgear._guard import guard_with, guarded_kind, like
+from switchgear._hot import hot_awaiting_function
 from switchgear._permit import AsyncPermit, by_hand
 from switchgear._types import CallEvent, CallEventName, FallbackOn, Settled, StateChange
 from switchgear._uncopied import Uncopied
@@ -224,9 +226,21 @@ class DistributedCircuitBreaker(Uncopied):
             ConfigError: An option is wrong.
             InvalidTimeError: The clock fails.
         """
-        call = checked_async_call(fallback, fallback_on, timeout_ms, self._ways.rules.host)
-        check_fn(fn)
-        return await enter_async(fn, (), {}, call, self._ways)
+        circuit = self._circuit
+        grant = circuit.hints.hot
+        if grant is None or fallback is not None or fallback_on is not None or timeout_ms is not None:
+            call = checked_async_call(fallback, fallback_on, timeout_ms, circuit.rules.host)
+            check_fn(fn)
+            return await enter_async(fn, (), {}, call, self._ways)
+        try:
+            given = fn()
+            if type(given) is CoroutineType or must_be_awaited(given):
+                return await given
+        except BaseException as error:
+            check_fn(fn)
+            await circuit.hot_raised(grant, error)
+            raise
+        return circuit.hot_returned(grant, given)
 
     execute_async = execute
     """The same: code that is written for a local breaker works on."""
@@ -461,7 +475,14 @@ class DistributedCircuitBreaker(Uncopied):
         kind = guarded_kind(fn)
         if kind in {"function", "generator function"}:
             raise TypeError(f"circuit `{self.name}` cannot guard a {kind}, which awaits nothing: use {_OTHER}")
-        return guard_with(fn, call, self._ways)
+        slow = guard_with(fn, call, self._ways)
+        if (
+            kind != "coroutine function"
+            or call.timeout_ms is not None
+            or (call.on_failure and call.fallback is not None)
+        ):
+            return slow
+        return like(fn, hot_awaiting_function(fn, slow, self._circuit.hints, self._circuit.hot_raised))
 
 
 _OTHER = "`switchgear.redis.DistributedCircuitBreaker`"

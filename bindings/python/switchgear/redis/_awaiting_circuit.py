@@ -7,12 +7,16 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
+from switchgear._async_generator import guard_async_generator
+from switchgear._awaitable import PLAIN, is_async_generator, is_generator
 from switchgear._circuit import UNCOUNTED, Told
-from switchgear._classify import Ending
+from switchgear._classify import Ending, raised
 from switchgear._error import Refusal
+from switchgear._fallback import NO_OPTIONS
+from switchgear._generator import Life, guard_generator
 from switchgear._native import SharedGrant
 from switchgear._permit import AsyncPermit
-from switchgear._settle import AsyncSettle
+from switchgear._settle import AsyncSettle, settle_as_async
 from switchgear._types import Settled, Snapshot
 from switchgear.redis._awaiting import AsyncLine
 from switchgear.redis._engine import Control
@@ -33,7 +37,7 @@ class AwaitingCircuit(Told):
         noted: Told of each change whether the circuit is closed now.
     """
 
-    __slots__ = ("_asking", "_line", "_settling")
+    __slots__ = ("_asking", "_line", "_settling", "hints")
 
     def __init__(
         self,
@@ -45,6 +49,8 @@ class AwaitingCircuit(Told):
         super().__init__(*rules_of(name, link, policy))
         self._line = link.line
         self._asking = Asking(self, link, policy, noted)
+        #: What lets a call through without a question.
+        self.hints = self._asking.engine.standing
         # Outcomes of cancelled calls that are on their way to the store.
         self._settling: set[asyncio.Task[Settled]] = set()
 
@@ -111,6 +117,21 @@ class AwaitingCircuit(Told):
         # Of a task that is cancelled the event loop may end right after it: what it had to tell is told by then, unless
         # it is cancelled once more. Whatever else is neutral may not wait: a coroutine that is closed, for one.
         return self._line.for_a_moment(task) if isinstance(ending.error, asyncio.CancelledError) else None
+
+    async def hot_raised(self, grant: Any, error: BaseException) -> None:
+        """Settles a call that `hints` let through, and that raised."""
+        await settle_as_async(partial(self.settle, grant), partial(raised, error, self.rules, None))
+
+    def hot_returned(self, grant: Any, value: Any) -> Any:
+        """What becomes of a value that such a call gave at once. Its success changes nothing."""
+        if type(value) in PLAIN:
+            return value
+        settle = partial(self.settle, grant)
+        if is_generator(value):
+            return guard_generator(value, Life(NO_OPTIONS, self.rules, settle, (), {}))
+        if is_async_generator(value):
+            return guard_async_generator(value, Life(NO_OPTIONS, self.rules, settle, (), {}))
+        return value
 
     async def snapshot(self) -> Snapshot:
         """Everything the store knows of the circuit."""

@@ -164,7 +164,7 @@ class Line:
             try:
                 if self._kind is Kind.COMMANDS or not here.bounded:
                     raise _NotHereError
-                reply = self._send_here(here, talk.key, ask.command, until, waits=False)
+                reply = self._send_here(here, talk.key, ask.packed, until, waits=False)
             except _NotHereError:
                 reply = self._execute(talk.key, ask.command)
         except _UnansweredError:
@@ -179,7 +179,7 @@ class Line:
         if ask.delay_ms:
             time.sleep(max(0.0, min(ask.delay_ms / 1000, deadline - time.monotonic())))
         try:
-            reply = self._send(talk, ask.command, deadline)
+            reply = self._send(talk, ask, deadline)
         except _UnansweredError:
             talk.lost()
         except OverdueError:
@@ -189,11 +189,11 @@ class Line:
         else:
             talk.replied(reply)
 
-    def _send(self, talk: Talk, command: Sequence[str], deadline: float) -> object:
+    def _send(self, talk: Talk, ask: Ask, deadline: float) -> object:
         here = self._here()
         if self._kind is not Kind.COMMANDS and here.bounded:
             try:
-                return self._send_here(here, talk.key, command, deadline)
+                return self._send_here(here, talk.key, ask.packed, deadline)
             except _NotHereError:
                 # Whoever knows how does it, as long as there is time.
                 pass
@@ -217,7 +217,7 @@ class Line:
                 talk.came_late(reply, error)
             self.post_rest(talk)
 
-        return here.carriers.carry(lambda: self._execute(talk.key, command), deadline, over, late)
+        return here.carriers.carry(lambda: self._execute(talk.key, ask.command), deadline, over, late)
 
     def _execute(self, key: str, command: Sequence[str]) -> object:
         """Has the client do it, for as long as it takes."""
@@ -227,27 +227,24 @@ class Line:
             return self._client.execute_command(*command, target_nodes=self._client.get_node_from_key(key.encode()))
         return self._client.execute_command(*encoded(command))
 
-    def _send_here(
-        self, here: _OfProcess, key: str, command: Sequence[str], deadline: float, *, waits: bool = True
-    ) -> object:
+    def _send_here(self, here: _OfProcess, key: str, packed: bytes, deadline: float, *, waits: bool = True) -> object:
         """Sends a command in this thread, over a connection of the client's pool.
 
         Args:
             here: What belongs to this process.
             key: What it is routed by.
-            command: The command.
+            packed: The command, as it is sent.
             deadline: When it is over.
             waits: Whether somebody waits for it here: then another thread makes a connection, if there is none.
         """
-        words = encoded(command)
         try:
             try:
-                return here.ask(self._pool(key), words, deadline, waits=waits)
+                return here.ask(self._pool(key), packed, deadline, waits=waits)
             except Exception as error:
                 if not is_broken_connection(error):
                     raise
             # One that broke while it was idle, say. The id in a command makes it count once.
-            return here.ask(self._pool(key), words, deadline, waits=waits)
+            return here.ask(self._pool(key), packed, deadline, waits=waits)
         except Exception as error:
             # Only the cluster's client knows where a slot has gone.
             if self._kind is Kind.CLUSTER and (is_redirection(error) or is_broken_connection(error)):
@@ -345,11 +342,11 @@ class _OfProcess:
         self.bounded = True
         """Whether connections are of a make that can be told how long to wait."""
 
-    def ask(self, pool: Any, command: Sequence[str | bytes | int], deadline: float, *, waits: bool) -> object:
+    def ask(self, pool: Any, packed: bytes, deadline: float, *, waits: bool) -> object:
         """Sends a command over a connection of a pool."""
         connection = self._take(pool, deadline) if waits else _idle_connection(pool) or _get_connection(pool)
         try:
-            return _ask(connection, command, deadline, self.watch)
+            return _ask(connection, packed, deadline, self.watch)
         except _NotHereError:
             self.bounded = False
             raise
@@ -434,7 +431,7 @@ def _wants_name(kind: Any) -> bool:
     return any(p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
 
 
-def _ask(connection: Any, command: Sequence[str | bytes | int], deadline: float, watch: Watch) -> object:
+def _ask(connection: Any, packed: bytes, deadline: float, watch: Watch) -> object:
     """Sends a command and reads the reply, both within the deadline."""
     sock = getattr(connection, "_sock", None)
     if not isinstance(sock, socket.socket):
@@ -447,7 +444,7 @@ def _ask(connection: Any, command: Sequence[str | bytes | int], deadline: float,
     watched = watch.begin(sock, deadline)
     try:
         # Its check of the connection would ask the server first.
-        connection.send_command(*command, check_health=False)
+        connection.send_packed_command([packed], check_health=False)
         return connection.read_response()
     except BaseException as error:
         if is_answer(error):

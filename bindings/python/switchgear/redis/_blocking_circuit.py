@@ -32,6 +32,8 @@ class BlockingCircuit(SyncCircuit[SharedPermit]):
 
     __slots__ = ("_asking", "_leaving", "_line")
 
+    other_entry = "`switchgear.redis.asyncio.DistributedCircuitBreaker`"
+
     def __init__(
         self,
         name: object,
@@ -42,6 +44,7 @@ class BlockingCircuit(SyncCircuit[SharedPermit]):
         super().__init__(*rules_of(name, link, policy))
         self._line = link.line
         self._asking = Asking(self, link, policy, noted)
+        self.hints = self._asking.engine.standing
         # Slots that are on their way back, and until when that may take.
         self._leaving: dict[Posted, float] = {}
 

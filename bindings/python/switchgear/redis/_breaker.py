@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from switchgear._call import Ways
 from switchgear._entered import Entered
-from switchgear._guard import guard_with
+from switchgear._guard import guard_with, like
+from switchgear._hot import hot_function
 from switchgear._kind import kind_of
 from switchgear._permit import SharedPermit
 from switchgear._sync_breaker import SyncBreaker
@@ -87,7 +88,7 @@ class DistributedCircuitBreaker(SyncBreaker):
 
     def _bind(self, circuit: BlockingCircuit) -> None:
         self._circuit = circuit
-        self._ways = Ways(circuit.rules, circuit.admit, _OTHER)
+        self._ways = Ways(circuit.rules, circuit.admit, circuit.other_entry)
         self._entered: Entered[SharedPermit] = Entered()
 
     def __enter__(self) -> SharedPermit:
@@ -191,10 +192,9 @@ class DistributedCircuitBreaker(SyncBreaker):
     def _guarded(self, fn: Callable[..., Any], call: CheckedCall) -> Callable[..., Any]:
         kind = kind_of(fn)
         if kind in {"coroutine function", "async generator function"}:
-            raise TypeError(
-                f"circuit `{self.name}` cannot guard a {kind} without blocking its event loop: use {_OTHER}"
-            )
-        return guard_with(fn, call, self._ways)
-
-
-_OTHER = "`switchgear.redis.asyncio.DistributedCircuitBreaker`"
+            other = self._circuit.other_entry
+            raise TypeError(f"circuit `{self.name}` cannot guard a {kind} without blocking its event loop: use {other}")
+        slow = guard_with(fn, call, self._ways)
+        if kind != "function" or (call.on_failure and call.fallback is not None):
+            return slow
+        return like(fn, hot_function(fn, slow, self._circuit, call))

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import os
 import secrets
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
+from switchgear._config import HostPolicy
 from switchgear._error import StoreError
 from switchgear._log import tell_operator
 from switchgear._native import (
     Announcement,
     Circuit,
     Flight,
+    Loudness,
     Node,
     SharedConfig,
     SharedGrant,
-    Step,
+    Standing,
     Transition,
+    forked,
     is_moment,
 )
 from switchgear.redis._link import Link, StoreEvent, both
@@ -31,19 +33,15 @@ Control = Literal["reset", "trip", "force_open", "disable"]
 class _OfProcess:
     """What one process knows of the circuit: one that was forked gives its calls ids of its own."""
 
-    __slots__ = ("ahead", "circuit", "free", "lock", "node", "pid")
+    __slots__ = ("ahead", "circuit", "node", "pid")
 
     def __init__(self, circuit: Circuit) -> None:
         self.circuit = circuit
         self.pid = os.getpid()
-        #: What every call is admitted with, from when until when; and the step that said so.
-        self.free: tuple[SharedGrant, int, int, int] | None = None
         #: Where the circuit was at its last call.
         self.node: Node | None = None
         #: What tells successes that nobody waits for, the last of them.
         self.ahead: Any = None
-        # Reentrant, for the garbage collector may settle a call anywhere.
-        self.lock = threading.RLock()
 
 
 class Engine:
@@ -54,10 +52,12 @@ class Engine:
         name: str,
         link: Link[object],
         config: SharedConfig,
-        clock: Callable[[], int] | None,
+        host: HostPolicy,
         on_transition: Callable[[Transition, str | None], None],
+        *,
+        heard: Loudness,
     ) -> None:
-        """Asks nothing of the store. `clock`: the policy's, if it has one. Raises `InvalidNameError`.
+        """Asks nothing of the store. `heard`: who listens to calls. Raises `InvalidNameError`.
 
         `on_transition` is told of each transition, and which other instance made it; `None` if it was this process.
         """
@@ -65,20 +65,20 @@ class Engine:
         self.link = link
         self._on_transition = on_transition
         self._config = config
-        self._times = link.times if clock is None else both(clock)
+        self._times = link.times if host.clock is None else both(host.clock)
+        self._is_host_time = host.clock is None and link.is_host_time
+        #: What calls need not ask for.
+        self.standing = Standing(config, heard, host.is_plain and self._is_host_time)
         self._of_process = _OfProcess(self._new_engine())
-        self.key = self._of_process.circuit.routing_key
+        self.key = self._followed().circuit.routing_key
 
     def free(self) -> SharedGrant | None:
         """The grant of a call that need not be asked for. Raises what the clock raises."""
-        here = self._of_process
-        free = here.free
-        if free is None or here.pid != os.getpid():
-            return None
-        grant, since, until, _ = free
+        if self._is_host_time or not self.standing.stands:
+            return self.standing.grant
         now = self._times()[0]
         # A clock that gives no time is for `admit` to refuse.
-        return grant if is_moment(now) and since <= now < until else None
+        return self.standing.grant_at(now) if is_moment(now) else None
 
     def admit(self) -> Talk:
         """Asks for one call. Raises `InvalidTimeError` if the clock is wrong, or what the clock raises."""
@@ -166,24 +166,12 @@ class Engine:
         """Takes what an instance has announced of the circuit. Raises nothing of ours: nobody has asked."""
         engine, node = self._engine(), self._node()
         step = engine.on_event(node, *self.later((0, 0)), announcement)
-        self.freed(engine, step)
         if step.transition is not None:
             self._on_transition(step.transition, announcement.instance)
 
     def changed(self, transition: Transition) -> None:
         """Takes a transition that a call of this process has made."""
         self._on_transition(transition, None)
-
-    def freed(self, engine: Circuit, step: Step) -> None:
-        """Takes what a step says need not be asked for from here on."""
-        here = self._of_process
-        free = step.free
-        if (free is None and here.free is None) or here.circuit is not engine:
-            return
-        with here.lock:
-            # Two threads may see their steps in another order than the engine took them.
-            if here.free is None or here.free[3] < step.turn:
-                here.free = free
 
     def report(self, error: BaseException) -> None:
         """Tells the store's listeners of an error."""
@@ -239,12 +227,27 @@ class Engine:
     def _engine(self) -> Circuit:
         here = self._of_process
         if here.pid != os.getpid():
-            # Two threads may both get here: each then has an engine of its own, which does no harm.
-            here = self._of_process = _OfProcess(self._new_engine())
+            # Two threads may both get here: that the one has an engine of its own for a moment does no harm.
+            self._of_process = _OfProcess(self._new_engine())
+            here = self._followed()
         return here.circuit
+
+    def _followed(self) -> _OfProcess:
+        """What this process knows of the circuit: what stands is what its engine says, and no other."""
+        while True:
+            here = self._of_process
+            self.standing.follow(here.circuit)
+            if self._of_process is here:
+                return here
 
     def _new_engine(self) -> Circuit:
         # Drawn anew for each circuit object, so that two of one name do not give their calls the same ids.
         nonce = secrets.randbits(64)
         link = self.link
-        return Circuit(self.name, link.prefix, nonce, link.instance, link.client.reads_primary, self._config)
+        reads_primary = link.client.reads_primary
+        return Circuit(self.name, link.prefix, nonce, link.instance, reads_primary, self._config)
+
+
+# What stands in a process does not stand in one that is forked from it.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=forked)

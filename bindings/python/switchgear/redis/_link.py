@@ -66,6 +66,8 @@ class Link(Generic[L_co]):
     """The host's time, and the store's where the user says what that is."""
     stopwatch: Callable[[], int]
     """The time that calls are measured with."""
+    is_host_time: bool
+    """Whether the host's time is its own monotonic clock, and not what the user says."""
     instance: str
     events: Emitter
     nodes: Nodes
@@ -109,6 +111,7 @@ class StoreOptions:
             timeout_ms=self.timeout_ms,
             times=self.times,
             stopwatch=self.stopwatch,
+            is_host_time=self.stopwatch is monotonic_now,
             instance=self.instance,
             events=emitter,
             nodes=Nodes(client),

@@ -13,7 +13,7 @@ from switchgear._config import HostPolicy, PolicyKind, checked_name, out_of_rang
 from switchgear._error import CircuitOpenError, Refusal, StoreError, StoreUnavailableError
 from switchgear._events import Emitter
 from switchgear._failure_text import failure_text
-from switchgear._native import Denial, SharedConfig, SharedGrant, Transition
+from switchgear._native import Denial, Loudness, SharedConfig, SharedGrant, Transition
 from switchgear._types import Policy, Snapshot, StateChange
 from switchgear.redis._engine import Engine
 from switchgear.redis._link import Link
@@ -99,6 +99,7 @@ class Inquiry:
         link: The store's.
         policy: How the circuit behaves.
         changed: Told of each transition, and which other instance made it; `None` if it was this process.
+        heard: How many listen to its calls.
     """
 
     __slots__ = ("_name", "engine")
@@ -109,9 +110,10 @@ class Inquiry:
         link: Link[object],
         policy: PreparedSharedPolicy,
         changed: Callable[[Transition, str | None], None],
+        heard: Loudness | None = None,
     ) -> None:
         self._name = name
-        self.engine = Engine(name, link, policy.config, policy.host.clock, changed)
+        self.engine = Engine(name, link, policy.config, policy.host, changed, heard=heard or Loudness())
 
     def snapshot(self, answer: Answer) -> Snapshot:
         """What was read.
@@ -161,7 +163,7 @@ class Asking(Inquiry):
         self._told = told
         self._noted = noted
         self._instance = link.instance
-        super().__init__(told.rules.circuit, link, policy, self._changed)
+        super().__init__(told.rules.circuit, link, policy, self._changed, told.events.loudness)
         if link.hearing is not None:
             link.audience.add(self.engine)
 

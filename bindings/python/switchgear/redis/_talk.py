@@ -233,7 +233,6 @@ class Talk:
                 self._next = ask
             else:
                 self._rest.append(ask)
-        self._circuit.freed(self._engine, step)
         answer: Any = step.answer
         if answer is not None:
             if answer == "unavailable":

@@ -7,6 +7,7 @@ it is bounded by the socket; this bounds them all together.
 from __future__ import annotations
 
 import itertools
+import math
 import socket
 import sys
 import threading
@@ -24,7 +25,8 @@ class Watch:
         # Single operations of a dict are atomic: who takes an entry out first has it.
         self._running: dict[int, tuple[float, Callable[[], object]]] = {}
         self._wake = threading.Event()
-        self._asleep = True
+        # When the thread looks again, on `time.monotonic()`: what is due before has to rouse it.
+        self._looks_at = math.inf
         self._ended = False
         self._thread: threading.Thread | None = None
 
@@ -36,8 +38,8 @@ class Watch:
         """Something begins; if it has not ended by the deadline (`time.monotonic()`), a function is called."""
         key = next(self._keys)
         self._running[key] = (deadline, overdue)
-        if self._asleep:
-            self._rouse()
+        if deadline < self._looks_at:
+            self._rouse(deadline)
         return key
 
     def end(self, key: int) -> bool:
@@ -49,7 +51,9 @@ class Watch:
         self._ended = True
         self._wake.set()
 
-    def _rouse(self) -> None:
+    def _rouse(self, deadline: float) -> None:
+        # Whoever comes before it has woken need not rouse it as well.
+        self._looks_at = deadline
         self._wake.set()
         if self._thread is None and not sys.is_finalizing():
             # Of two threads that both get here each makes one; both watch, which does no harm.
@@ -59,23 +63,23 @@ class Watch:
 
     def _run(self) -> None:
         while not self._ended:
-            running = list(self._running.items())
-            if not running:
-                self._asleep = True
-                if not self._running and not self._ended:
-                    self._wake.wait()
-                self._asleep = False
-                self._wake.clear()
-                continue
-            # All are given the same time, so that whatever begins meanwhile is due later.
-            delay = min(due for _, (due, _) in running) - time.monotonic()
-            if delay > 0:
-                if self._wake.wait(delay):
-                    self._wake.clear()
-                continue
-            for key, (due, overdue) in running:
-                if due <= time.monotonic() and self.end(key):
+            self._wake.clear()
+            now = time.monotonic()
+            for key, (due, overdue) in list(self._running.items()):
+                if due <= now and self.end(key):
                     overdue()
+            # What it was roused for is over already, as a rule. It waits until that would have been due all the same:
+            # else each exchange of a busy process would rouse it, which costs more than the exchange.
+            roused_for = self._looks_at
+            self._looks_at = at = self._next_due(roused_for if roused_for > now else math.inf)
+            # What has begun meanwhile may have seen the time that stood there before.
+            if self._next_due(at) < at:
+                continue
+            self._wake.wait(None if at == math.inf else max(0.0, at - time.monotonic()))
+
+    def _next_due(self, otherwise: float) -> float:
+        """When the first of what is running is due."""
+        return min((due for due, _ in list(self._running.values())), default=otherwise)
 
 
 def _cut_off(sock: socket.socket) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -45,6 +45,11 @@ class Sync:
         """Guards a call of a function."""
         answer: T = breaker.execute(fn)
         return answer
+
+    def decorated(self, breaker: Any, fn: Callable[[], T]) -> Callable[[], T]:
+        """A function that the breaker is the decorator of."""
+        guarded: Callable[[], T] = breaker(fn)
+        return guarded
 
     def do(self, call: Callable[..., Any], *args: Any, **options: Any) -> Any:
         """Calls a method."""
@@ -117,6 +122,13 @@ class Asyncio(Sync):
 
         answer: T = self.loop.run_until_complete(breaker.execute(call))
         return answer
+
+    def decorated(self, breaker: Any, fn: Callable[[], T]) -> Callable[[], T]:
+        async def call() -> T:
+            return fn()
+
+        guarded: Callable[[], Awaitable[T]] = breaker(call)
+        return lambda: self.loop.run_until_complete(guarded())
 
     def do(self, call: Callable[..., Any], *args: Any, **options: Any) -> Any:
         return self.loop.run_until_complete(call(*args, **options))
