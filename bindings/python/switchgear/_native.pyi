@@ -38,6 +38,7 @@ __all__ = [
     "Scope",
     "SharedConfig",
     "SharedGrant",
+    "Standing",
     "Step",
     "Survey",
     "Transition",
@@ -51,8 +52,10 @@ __all__ = [
     "error_codes",
     "event_channel",
     "fields",
+    "forked",
     "http_status_counts",
     "is_moment",
+    "monotonic_now",
     "without_credentials",
 ]
 
