@@ -9,10 +9,12 @@ from typing import Any, TypeVar
 
 from switchgear._error import StoreError
 from switchgear._native import Ask, Flight
+from switchgear.redis._awaiting_connection import idle_connection
+from switchgear.redis._awaiting_connection import ask as send
 from switchgear.redis._blocking import encoded, names_no_key
 from switchgear.redis._carry import PATIENCE_SECONDS
 from switchgear.redis._clients import Client, Kind
-from switchgear.redis._replies import error_text
+from switchgear.redis._replies import error_text, is_answer, is_broken_connection
 from switchgear.redis._talk import Answer, Landed, Talk
 
 T = TypeVar("T")
@@ -179,10 +181,19 @@ class AsyncLine:
     async def _exchange(self, talk: Talk, ask: Ask, due: float, *, insists: bool, patient: bool) -> None:
         """Sends one command, and hands in what comes of it."""
         loop = asyncio.get_running_loop()
+        if ask.delay_ms:
+            try:
+                await asyncio.sleep(max(0.0, min(ask.delay_ms / 1000, due - loop.time())))
+            except BaseException as error:
+                if not (insists and isinstance(error, asyncio.CancelledError)):
+                    talk.gone()
+                    self.post_rest(talk)
+                    raise
+                insists = patient = False
+        if not (insists or patient) and await self._exchange_here(talk, ask, due):
+            return
         while True:
             try:
-                if ask.delay_ms:
-                    await asyncio.sleep(max(0.0, min(ask.delay_ms / 1000, due - loop.time())))
                 sending = asyncio.ensure_future(self._send(talk.key, ask.command))
             except Exception as error:  # noqa: BLE001 - a client is foreign code
                 talk.failed(error)
@@ -210,6 +221,32 @@ class AsyncLine:
             else:
                 self._give_up(sending, talk)
             return
+
+    async def _exchange_here(self, talk: Talk, ask: Ask, due: float) -> bool:
+        """Does so in the task at hand, over a connection of the client's pool. Whether that could be done."""
+        loop = asyncio.get_running_loop()
+        connection = idle_connection(self._client, loop) if self._kind is Kind.SINGLE and due > loop.time() else None
+        if connection is None:
+            return False
+        try:
+            reply = await send(self._client.connection_pool, connection, encoded(ask.command), due, self.post)
+        except Exception as error:  # noqa: BLE001 - a client is foreign code
+            if is_answer(error):
+                talk.failed(error)
+            elif due <= loop.time():
+                talk.lost()
+            elif is_broken_connection(error):
+                # It broke while it was idle, say. The id in a command makes it count once.
+                return False
+            else:
+                talk.failed(error)
+        except BaseException:
+            talk.gone()
+            self.post_rest(talk)
+            raise
+        else:
+            talk.replied(reply)
+        return True
 
     def _send(self, key: str, command: list[str]) -> Any:
         if self._kind is Kind.COMMANDS:
