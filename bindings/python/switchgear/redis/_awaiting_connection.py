@@ -17,105 +17,122 @@ from typing import Any
 from switchgear.redis._clients import LIBRARIES
 from switchgear.redis._replies import is_answer
 
-Post = Callable[[Coroutine[Any, Any, Any]], object]
-"""Does something in a task of its own."""
 
-
-def idle_connection(client: Any, loop: asyncio.AbstractEventLoop) -> Any:
+def idle_connection(client: Any, loop: asyncio.AbstractEventLoop) -> IdleConnection | None:
     """A connection that is ready for a command, taken out of the client's pool; none where there is none.
 
     The pool's own way would make one then, and wait for the server.
     """
     try:
         pool = client.connection_pool
+        kind: Any = type(pool)
         # A client with one connection only has no use for a pool; and what another class than the library's, or a tool
         # that watches commands, does to send one is to be done.
-        if client.connection is not None or not _sends_plainly(client.execute_command) or not _is_plain(type(pool)):
+        if client.connection is not None or not _sends_plainly(client.execute_command) or not _is_plain(kind):
             return None
         # A process that was forked knows none of them; where it matters, pools say whose they are.
         if not _is_quiet(pool) or getattr(pool, "pid", None) not in (None, os.getpid()):
             return None
-        connection = pool._available_connections.pop()
+        available, in_use = pool._available_connections, pool._in_use_connections
+        # One that is not ready stays: the client's own way finds it there, and makes it anew.
+        if not _is_ready(available[-1], loop):
+            return None
     except (AttributeError, IndexError):
-        # None is idle, or client or pool is of a make that we do not know.
+        # None is idle, or something is of a make that we do not know.
         return None
-    if not _is_ready(connection, loop):
-        # Its place is where it was: the client's own way finds it there, and makes it anew.
-        pool._available_connections.append(connection)
-        return None
-    pool._in_use_connections.add(connection)
-    return connection
+    connection = available.pop()
+    in_use.add(connection)
+    return IdleConnection(pool, connection, loop)
 
 
-async def ask(pool: Any, connection: Any, command: Sequence[str | bytes | int], due: float, post: Post) -> object:
-    """Sends a command over a connection that was taken out of a pool, and gives the reply; the connection goes back.
+class IdleConnection:
+    """A connection that was taken out of its pool for one command, after which it is back there."""
 
-    No other way out leaves a reply behind: whoever is cancelled, or is late, takes the connection down with him.
+    __slots__ = ("_connection", "_loop", "_pool")
 
-    Args:
-        pool: The pool.
-        connection: What `idle_connection` gave.
-        command: The command.
-        due: When it is over, on the clock of the event loop: what is raised then says that the connection is closed.
-        post: How to do what the caller is not to wait for.
-    """
-    loop = asyncio.get_running_loop()
-    writer, own = connection._writer, connection.socket_timeout
-    # The one timer of this. The library's cancels the very task, and the caller's own cancellation may be lost in that
-    # before Python 3.11; this one ends the connection, and so what waits for it.
-    timer = loop.call_at(due if own is None else min(due, loop.time() + own), writer.transport.abort)
-    connection.socket_timeout = None
-    in_order = False
-    try:
-        # Without its check of the connection, which would ask the server first.
-        writer.write(b"".join(connection.pack_command(*command)))
-        reply: object = await connection.read_response()
-        in_order = True
-        return reply
-    except BaseException as error:
-        in_order = is_answer(error)
-        raise
-    finally:
-        timer.cancel()
-        if connection.socket_timeout is None:
-            # The server may have had it changed meanwhile.
-            connection.socket_timeout = own
-        if not in_order:
-            # A reply that is read by nobody must not be taken for that of the next command.
-            with suppress(RuntimeError):
-                # The event loop may be closed already.
-                writer.transport.abort()
-        _give_back(pool, connection, post, in_order=in_order)
+    def __init__(self, pool: Any, connection: Any, loop: asyncio.AbstractEventLoop) -> None:
+        self._pool = pool
+        self._connection = connection
+        self._loop = loop
 
+    async def ask(
+        self, command: Sequence[str], due: float, post: Callable[[Coroutine[Any, Any, None]], object]
+    ) -> object:
+        """Sends the command, and gives the reply; raises the server's error reply, or whatever goes wrong.
 
-def _give_back(pool: Any, connection: Any, post: Post, *, in_order: bool) -> None:
-    """Puts a connection back into its pool, without waiting for it: the caller may be cancelled, or late."""
-    is_closed = connection._writer is None
-    if (in_order or is_closed) and _is_quiet(pool) and not _is_awaited(connection):
+        No other way out leaves a reply behind: who is cancelled, or is late, takes the connection down with him.
+
+        Args:
+            command: The command.
+            due: When it is over, on the clock of the event loop: the connection is closed then, and an error says so.
+            post: Does in a task of its own what the caller is not to wait for.
+        """
+        connection, loop = self._connection, self._loop
+        writer, own = connection._writer, connection.socket_timeout
+        # The one timer of this. The library's would cancel the very task, and before Python 3.11 the caller's own
+        # cancellation may be lost in that; this one ends the connection, and with it the wait for a reply.
+        timer = loop.call_at(due if own is None else min(due, loop.time() + own), writer.transport.abort)
+        connection.socket_timeout = None
+        is_in_order = False
         try:
-            pool._in_use_connections.remove(connection)
-        except KeyError:
-            # The pool was emptied meanwhile.
-            post(_end(connection))
+            # Without its check of the connection, which would ask the server first.
+            writer.write(_packed(command))
+            reply: object = await connection.read_response()
+            is_in_order = True
+            return reply
+        except BaseException as error:
+            is_in_order = is_answer(error)
+            raise
+        finally:
+            timer.cancel()
+            if connection.socket_timeout is None:
+                # The server may have had it changed meanwhile.
+                connection.socket_timeout = own
+            if not is_in_order:
+                # A reply that is read by nobody must not be taken for that of the next command. The library has closed
+                # the connection by now, as far as it goes; but an event loop may be closed already, too.
+                with suppress(RuntimeError):
+                    writer.transport.abort()
+            self._give_back(post, is_in_order=is_in_order)
+
+    def _give_back(self, post: Callable[[Coroutine[Any, Any, None]], object], *, is_in_order: bool) -> None:
+        """Puts it back without waiting: the caller may be cancelled, or late."""
+        pool, connection = self._pool, self._connection
+        if (is_in_order or connection._writer is None) and _is_quiet(pool) and not _is_awaited(connection):
+            try:
+                # As it was taken. What else a pool does here it does not miss: nobody waits for the connection, nothing
+                # is to be done to it, and what it counts has not been told of it.
+                pool._in_use_connections.remove(connection)
+            except KeyError:
+                # The pool was emptied meanwhile.
+                post(_end(connection))
+            else:
+                pool._available_connections.append(connection)
         else:
-            pool._available_connections.append(connection)
-        return
-    post(_release(pool, connection, in_order=in_order))
+            post(self._release(is_in_order=is_in_order))
 
-
-async def _release(pool: Any, connection: Any, *, in_order: bool) -> None:
-    """The same by the pool's own way, which may have to wait for its locks."""
-    try:
-        if not in_order:
-            await _end(connection)
-        await pool.release(connection)
-    except Exception:  # noqa: BLE001 - the pool is foreign code, and the caller has a reply to get
-        await _end(connection)
+    async def _release(self, *, is_in_order: bool) -> None:
+        """The same by the pool's own way, which may have to wait."""
+        if not is_in_order:
+            await _end(self._connection)
+        try:
+            await self._pool.release(self._connection)
+        except Exception:  # noqa: BLE001 - the pool is foreign code, and the caller has a reply to get
+            await _end(self._connection)
 
 
 async def _end(connection: Any) -> None:
     with suppress(Exception):
         await connection.disconnect(nowait=True)
+
+
+def _packed(command: Sequence[str]) -> bytes:
+    """A command as it is sent: in UTF-8, whatever encoding the client is told to use; see `encoded`."""
+    parts = [b"*%d\r\n" % len(command)]
+    for word in command:
+        part = word.encode()
+        parts.append(b"$%d\r\n%b\r\n" % (len(part), part))
+    return b"".join(parts)
 
 
 def _is_ready(connection: Any, loop: asyncio.AbstractEventLoop) -> bool:
@@ -125,6 +142,7 @@ def _is_ready(connection: Any, loop: asyncio.AbstractEventLoop) -> bool:
         # Not connected, or by other means than ours.
         return False
     state: Any = reader
+    kind: Any = type(connection)
     parser = connection._parser
     unparsed = getattr(parser, "_reader", None)
     return (
@@ -132,11 +150,12 @@ def _is_ready(connection: Any, loop: asyncio.AbstractEventLoop) -> bool:
         and not state._buffer
         and not state._eof
         and state._exception is None
+        and state._waiter is None
         and not getattr(parser, "_buffer", None)
         and not (unparsed is not None and unparsed.has_data())
         and not writer.transport.is_closing()
         and not _is_awaited(connection)
-        and _asks_plainly(type(connection))
+        and _asks_plainly(kind)
     )
 
 
