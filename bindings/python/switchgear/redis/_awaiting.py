@@ -63,7 +63,7 @@ class AsyncLine:
                 due = self.due()
             if ahead is not None and not await self._let_by(ahead, talk, due, insists=insists):
                 insists = patient = False
-            while talk.is_open and (ask := talk.take()) is not None:
+            while talk.answer is None and (ask := talk.take()) is not None:
                 await self._exchange(talk, ask, due, insists=insists, patient=patient)
                 self.post_rest(talk)
         return talk.given()
