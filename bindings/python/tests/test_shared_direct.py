@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -331,6 +332,35 @@ def test_a_server_that_stops_answering_keeps_nobody_longer_than_the_deadline(mak
                 server.resume()
                 await here.check_pool()
             assert here.places[0] <= 2
+
+        at(test, MAKES[make], port=server.port)
+
+
+@pytest.mark.parametrize("make", MAKES)
+def test_an_answer_that_comes_in_the_moment_of_the_deadline_leaves_no_broken_connection(make: str) -> None:
+    with start_server() as server:
+
+        async def test(here: Place) -> None:
+            breaker = here.breaker()
+            await breaker.get_state()
+
+            async def asks_on() -> Any:
+                with suppress(StoreUnavailableError):
+                    await breaker.get_state()
+                # In the same turn of the event loop.
+                return await here.client.echo("mine")
+
+            server.pause()
+            set_deadline(here.store, 50)
+            call = asyncio.create_task(asks_on())
+            await turns(1)
+            assert here.places == (0, 1)
+            # The event loop stands still until both are there.
+            server.resume()
+            server.cli("ping")
+            time.sleep(0.06)  # noqa: ASYNC251 - that is what it is about
+            assert await call in ("mine", b"mine")
+            await here.check_pool()
 
         at(test, MAKES[make], port=server.port)
 

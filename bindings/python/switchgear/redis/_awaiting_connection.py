@@ -88,12 +88,17 @@ class IdleConnection:
             if connection.socket_timeout is None:
                 # The server may have had it changed meanwhile.
                 connection.socket_timeout = own
-            if not is_in_order:
-                # A reply that is read by nobody must not be taken for that of the next command. The library has closed
-                # the connection by now, as far as it goes; but an event loop may be closed already, too.
-                with suppress(RuntimeError):
-                    writer.transport.abort()
-            self._give_back(post, is_in_order=is_in_order)
+            # The deadline may have passed in the moment in which the reply came.
+            is_in_order = is_in_order and not writer.transport.is_closing()
+            try:
+                if not is_in_order:
+                    # A reply that is read by nobody must not be taken for that of the next command.
+                    with suppress(RuntimeError):
+                        # The event loop may be closed already.
+                        writer.transport.abort()
+                    await _end(connection)
+            finally:
+                self._give_back(post, is_in_order=is_in_order)
 
     def _give_back(self, post: Callable[[Coroutine[Any, Any, None]], object], *, is_in_order: bool) -> None:
         """Puts it back without waiting: the caller may be cancelled, or late."""
@@ -122,8 +127,10 @@ class IdleConnection:
 
 
 async def _end(connection: Any) -> None:
-    with suppress(Exception):
-        await connection.disconnect(nowait=True)
+    """Closes a connection, if that is still to be done; waits for nothing."""
+    if connection._writer is not None:
+        with suppress(Exception):
+            await connection.disconnect(nowait=True)
 
 
 def _packed(command: Sequence[str]) -> bytes:
@@ -179,13 +186,19 @@ def _sends_plainly(method: Any) -> bool:
 
 @functools.cache
 def _is_plain(pool: Any) -> bool:
-    return all(_is_of_library(getattr(pool, name, None)) for name in ("get_connection", "release"))
+    return _has_of_library(pool, "get_connection", "get_available_connection", "ensure_connection", "release")
 
 
 @functools.cache
 def _asks_plainly(connection: Any) -> bool:
-    methods = ("send_command", "send_packed_command", "pack_command", "read_response", "disconnect")
-    return all(_is_of_library(getattr(connection, name, None)) for name in methods)
+    return _has_of_library(
+        connection, "send_command", "send_packed_command", "pack_command", "read_response", "disconnect"
+    )
+
+
+def _has_of_library(kind: Any, *names: str) -> bool:
+    """Whether a class has these methods from its library, as far as it has them."""
+    return all(_is_of_library(getattr(kind, name)) for name in names if hasattr(kind, name))
 
 
 def _is_of_library(function: Any) -> bool:
