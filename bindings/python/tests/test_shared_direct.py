@@ -331,7 +331,6 @@ def test_a_server_that_stops_answering_keeps_nobody_longer_than_the_deadline(mak
                 await reason_async(breakers[2].get_state())
                 server.resume()
                 await here.check_pool()
-            assert here.places[0] <= 2
 
         at(test, MAKES[make], port=server.port)
 
