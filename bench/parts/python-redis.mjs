@@ -7,6 +7,8 @@ import { withServer } from "../server.mjs";
 const SIZES = { full: { rounds: 31, calls: 1000 }, quick: { rounds: 1, calls: 5 } };
 
 const BARE = "bare EVALSHA, one key";
+const SUCCESS = "switchgear, guarded success";
+const TWO_SCRIPTS = "two scripts, guarded success";
 
 export async function measure(report, size) {
   await withServer(async (_, url) => {
@@ -16,11 +18,14 @@ export async function measure(report, size) {
     report.times("In Python through Redis, threads", sync, "us", BARE);
     report.times("In Python through Redis, asyncio", asyncio, "us", BARE);
     report.times(`In Python, asyncio, ${MANY} in flight`, crowd, "us", BARE);
+    report.atMost("Python: guarded success / bare EVALSHA", ratio(sync, SUCCESS, BARE), 1.15);
+    report.atMost("Python, asyncio: guarded success / bare EVALSHA", ratio(asyncio, SUCCESS, BARE), 1.15);
+    report.atLeast(`Python: two scripts / ours, ${MANY} in flight`, ratio(crowd, TWO_SCRIPTS, SUCCESS), 10);
     // Beside who asks Redis at each call, and beside who has asked it within the second.
     const noDearer = (times, name, other) =>
       report.atMost(`Python: ${name.replace("switchgear, ", "")} / ${other}`, ratio(times, name, other), 1);
-    noDearer(sync, "switchgear, guarded success", "pybreaker 1");
-    noDearer(asyncio, "switchgear, guarded success", "purgatory 3");
+    noDearer(sync, SUCCESS, "pybreaker 1");
+    noDearer(asyncio, SUCCESS, "purgatory 3");
     if (sync.has("interlock-cb 2")) noDearer(sync, "switchgear, closed_cache_ms", "interlock-cb 2");
   });
 }

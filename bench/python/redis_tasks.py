@@ -21,6 +21,19 @@ URL = os.environ.get("BENCH_REDIS_URL", "")
 BARE = "return 1"
 KEY = "{cb:bench}"
 CACHE_MS = 1000
+# The scheme that switchgear does without: one script asks before the call, another one reports after it. They are those
+# of two-scripts.mjs, which says more of them.
+TWO_KEYS = ("{two:bench}", "{two:bench}:failures")
+OPEN_MS = 30_000
+ASK = """
+local state = redis.call('HMGET', KEYS[1], 'state', 'opened_at')
+if state[1] ~= 'open' then return 1 end
+if tonumber(ARGV[1]) - tonumber(state[2]) < tonumber(ARGV[2]) then return 0 end
+redis.call('HSET', KEYS[1], 'state', 'half-open')
+return 1"""
+REPORT_SUCCESS = """
+if redis.call('HGET', KEYS[1], 'state') == 'half-open' then redis.call('DEL', KEYS[1], KEYS[2]) end
+return 1"""
 # Nothing is measured while the machine is too busy to answer.
 PATIENT = {"timeout_ms": 5000}
 
@@ -66,6 +79,34 @@ async def local_async() -> AsyncCall:
     return executed_async(switchgear())
 
 
+def two_scripts() -> SyncCall:
+    redis = client()
+    ask, report = (redis.script_load(script) for script in (ASK, REPORT_SUCCESS))
+
+    def call() -> str:
+        if redis.evalsha(ask, 1, TWO_KEYS[0], int(time() * 1000), OPEN_MS) != 1:
+            raise RuntimeError("refused")
+        value = healthy()
+        redis.evalsha(report, 2, *TWO_KEYS)
+        return value
+
+    return call
+
+
+async def two_scripts_async() -> AsyncCall:
+    redis = async_client()
+    ask, report = [await redis.script_load(script) for script in (ASK, REPORT_SUCCESS)]
+
+    async def call() -> str:
+        if await redis.evalsha(ask, 1, TWO_KEYS[0], int(time() * 1000), OPEN_MS) != 1:
+            raise RuntimeError("refused")
+        value = await healthy_async()
+        await redis.evalsha(report, 2, *TWO_KEYS)
+        return value
+
+    return call
+
+
 def pybreaker() -> SyncCall:
     from pybreaker import STATE_CLOSED, CircuitBreaker, CircuitRedisStorage
 
@@ -99,6 +140,7 @@ async def interlock_async() -> AsyncCall:
 SYNC: dict[str, Callable[[], SyncCall]] = {
     "bare EVALSHA, one key": bare,
     "switchgear, guarded success": lambda: executed(shared()),
+    "two scripts, guarded success": two_scripts,
     "switchgear, closed_cache_ms": lambda: executed(shared(closed_cache_ms=CACHE_MS)),
     "switchgear, local": lambda: executed(switchgear()),
     "pybreaker 1": pybreaker,
@@ -108,6 +150,7 @@ SYNC: dict[str, Callable[[], SyncCall]] = {
 ASYNCIO: dict[str, Callable[[], Awaitable[AsyncCall]]] = {
     "bare EVALSHA, one key": bare_async,
     "switchgear, guarded success": shared_async,
+    "two scripts, guarded success": two_scripts_async,
     "switchgear, closed_cache_ms": lambda: shared_async(closed_cache_ms=CACHE_MS),
     "switchgear, local": local_async,
     "purgatory 3": purgatory_async,
@@ -117,6 +160,7 @@ ASYNCIO: dict[str, Callable[[], Awaitable[AsyncCall]]] = {
 CROWD: dict[str, Callable[[], Awaitable[AsyncCall]]] = {
     "bare EVALSHA, one key": bare_async,
     "switchgear, guarded success": shared_async,
+    "two scripts, guarded success": two_scripts_async,
     "purgatory 3": purgatory_async,
 }
 

@@ -13,7 +13,7 @@ from support.clock import ManualClock
 from support.servers import Server
 from support.sides import Asyncio, Sync, side_of
 from support.stores import PATIENT, heard, name, set_deadline
-from switchgear import CircuitOpenError
+from switchgear import CircuitOpenError, StoreUnavailableError
 
 pytestmark = pytest.mark.thread_unsafe(reason="the tests stop, pause and flush their servers, and count commands")
 
@@ -110,6 +110,38 @@ def test_a_cancelled_leader_neither_cancels_nor_strands_those_who_joined(redis_s
 
         assert side.do(main) == ["ok"] * 5
         assert len(questions(client)) == 2
+
+
+def test_who_has_joined_behind_others_waits_no_longer_than_his_own_deadline(redis_server: Server) -> None:
+    with side_of("asyncio", redis_server.port) as side:
+        loop = side.loop
+        held = [loop.create_future(), loop.create_future()]
+        waiting = iter(held)
+        store = side.store(side.tapped(lambda _: next(waiting, None)), clock=ManualClock(), timeout_ms=PATIENT)
+        breaker = side.breaker(name(), store, on_store_failure="fail-closed")
+
+        async def main() -> None:
+            async def call() -> str:
+                return "ok"
+
+            leader = asyncio.ensure_future(breaker.execute(call))
+            await asyncio.sleep(0)
+            set_deadline(store, 100)
+            first = asyncio.ensure_future(breaker.execute(call))
+            await asyncio.sleep(0)
+            set_deadline(store, PATIENT)
+            leader.cancel()
+            # They ask anew, and the first joins them, behind them.
+            later = [asyncio.ensure_future(breaker.execute(call)) for _ in range(3)]
+            with pytest.raises(StoreUnavailableError):
+                await first
+            assert not any(task.done() for task in later)
+            held[1].set_result(None)
+            assert await asyncio.gather(*later) == ["ok"] * 3
+            with pytest.raises(asyncio.CancelledError):
+                await leader
+
+        side.do(main)
 
 
 def test_an_interrupted_leader_does_not_strand_those_who_joined(redis_server: Server) -> None:

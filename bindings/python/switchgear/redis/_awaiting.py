@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Collection, Coroutine, Generator, Iterable
 from contextlib import suppress
 from typing import Any, TypeVar
 
 from switchgear._error import StoreError
 from switchgear._native import Ask, Flight
+from switchgear.redis._awaiting_connection import idle_connection
 from switchgear.redis._blocking import encoded, names_no_key
 from switchgear.redis._carry import PATIENCE_SECONDS
 from switchgear.redis._clients import Client, Kind
-from switchgear.redis._replies import error_text
+from switchgear.redis._replies import error_text, is_answer, is_broken_connection
 from switchgear.redis._talk import Answer, Landed, Talk
 
 T = TypeVar("T")
@@ -21,8 +23,10 @@ T = TypeVar("T")
 class AsyncLine:
     """The way to the store of `switchgear.redis.asyncio`. It belongs to no event loop: its client may.
 
-    Each command is a task of its own, which is waited for and then given up. What the client makes of a cancellation,
-    or of one at the wrong moment, is its affair: neither the deadline nor the caller's own cancellation depends on it.
+    Where somebody waits for one answer it is asked for over an idle connection of the client's pool. Where there is
+    none, or nobody waits, each command is a task of its own, which is waited for and then given up: what the client
+    makes of a cancellation, or of one at the wrong moment, is its affair, for neither the deadline nor the caller's own
+    cancellation depends on it.
     """
 
     def __init__(self, client: Client, timeout_ms: int) -> None:
@@ -33,13 +37,14 @@ class AsyncLine:
         self._patience_seconds = max(self._seconds, PATIENCE_SECONDS)
         # The event loop alone would let the garbage collector have them.
         self._tasks: set[asyncio.Future[Any]] = set()
+        self._limits = _Limits(None)
 
     async def converse(
         self,
         talk: Talk,
         due: float | None = None,
         *,
-        ahead: Iterable[asyncio.Task[Any]] = (),
+        ahead: Iterable[asyncio.Task[Any]] | None = None,
         insists: bool = False,
         patient: bool = False,
     ) -> Answer:
@@ -48,19 +53,23 @@ class AsyncLine:
         Args:
             talk: The conversation.
             due: When it is over, on the clock of the event loop; by default what the store may take from now on.
-            ahead: What is to be done first.
+            ahead: What is to be done first, if there is something.
             insists: Whether to go on when it is cancelled, once.
             patient: Whether to try for some seconds, whatever its deadline: nobody waits for the answer.
         """
         self.post_rest(talk)
         if talk.is_open:
-            await self._carry_on(talk, self.due() if due is None else due, ahead, insists=insists, patient=patient)
+            if due is None:
+                due = self.due()
+            if ahead is not None and not await self._let_by(ahead, talk, due, insists=insists):
+                insists = patient = False
+            while talk.answer is None and (ask := talk.take()) is not None:
+                await self._exchange(talk, ask, due, insists=insists, patient=patient)
+                self.post_rest(talk)
         return talk.given()
 
-    async def _carry_on(
-        self, talk: Talk, due: float, ahead: Iterable[asyncio.Task[Any]], *, insists: bool, patient: bool
-    ) -> None:
-        """Has a conversation, until there is an answer."""
+    async def _let_by(self, ahead: Iterable[asyncio.Task[Any]], talk: Talk, due: float, *, insists: bool) -> bool:
+        """Waits for what is to be done first. Whether it was not cancelled in that."""
         loop = asyncio.get_running_loop()
         try:
             for task in ahead:
@@ -68,14 +77,12 @@ class AsyncLine:
                 if task.get_loop() is loop and not task.done():
                     await _wait((task,), due)
         except BaseException as error:
-            if not (insists and isinstance(error, asyncio.CancelledError)):
-                talk.gone()
-                raise
-            # The event loop ends: what is to be told is told now.
-            insists = patient = False
-        while talk.is_open and (ask := talk.take()) is not None:
-            await self._exchange(talk, ask, due, insists=insists, patient=patient)
-            self.post_rest(talk)
+            if insists and isinstance(error, asyncio.CancelledError):
+                # The event loop ends: what is to be told is told now.
+                return False
+            talk.gone()
+            raise
+        return True
 
     async def bounded(self, work: Awaitable[T]) -> T:
         """Does something with the client, for as long as one question may take.
@@ -103,31 +110,28 @@ class AsyncLine:
         """When what begins now is over, on the clock of the event loop."""
         return asyncio.get_running_loop().time() + self._seconds
 
-    async def join(self, flight: Flight, due: float) -> Landed | None:
-        """Waits for somebody else's admission, at most until the deadline."""
+    def join(self, flight: Flight, due: float) -> Landed | asyncio.Future[Landed | None]:
+        """What came of somebody else's admission, or what gives that; nothing if it has not come by the deadline."""
         loop = asyncio.get_running_loop()
-        waiting: asyncio.Future[Landed] = loop.create_future()
+        waiting: asyncio.Future[Landed | None] = loop.create_future()
 
         def land(landed: Landed) -> None:
-            if not waiting.done():
-                waiting.set_result(landed)
-
-        def waiter(landed: Landed) -> None:
-            try:
-                is_here = asyncio.get_running_loop() is loop
-            except RuntimeError:
-                is_here = False
-            if is_here:
-                land(landed)
+            if asyncio._get_running_loop() is loop:
+                if not waiting.done():
+                    waiting.set_result(landed)
                 return
             with suppress(RuntimeError):
                 # An event loop that has ended has nobody who waits.
                 loop.call_soon_threadsafe(land, landed)
 
-        landed = flight.join(waiter)
+        landed = flight.join(land)
         if landed is not None:
             return landed
-        return waiting.result() if await _wait((waiting,), due) else None
+        limits = self._limits
+        if limits.loop is not loop:
+            limits = self._limits = _Limits(loop)
+        limits.add(due, waiting)
+        return waiting
 
     def post_rest(self, talk: Talk) -> None:
         """Sends what came of a conversation and nobody waits for."""
@@ -179,10 +183,40 @@ class AsyncLine:
     async def _exchange(self, talk: Talk, ask: Ask, due: float, *, insists: bool, patient: bool) -> None:
         """Sends one command, and hands in what comes of it."""
         loop = asyncio.get_running_loop()
+        if ask.delay_ms:
+            try:
+                await asyncio.sleep(max(0.0, min(ask.delay_ms / 1000, due - loop.time())))
+            except BaseException as error:
+                if not (insists and isinstance(error, asyncio.CancelledError)):
+                    talk.gone()
+                    self.post_rest(talk)
+                    raise
+                insists = patient = False
+        if not insists and not patient and self._kind is Kind.SINGLE and (idle := idle_connection(self._client, loop)):
+            try:
+                reply = await idle.ask(ask.command, due, self.post)
+            except Exception as error:  # noqa: BLE001 - a client is foreign code
+                if not is_answer(error) and due <= loop.time():
+                    talk.lost()
+                    return
+                if not is_broken_connection(error):
+                    talk.failed(error)
+                    return
+                # It broke while it was idle, say: another one, for the id in a command makes it count once.
+            except BaseException:
+                talk.gone()
+                self.post_rest(talk)
+                raise
+            else:
+                talk.replied(reply)
+                return
+        await self._exchange_by_client(talk, ask, due, insists=insists, patient=patient)
+
+    async def _exchange_by_client(self, talk: Talk, ask: Ask, due: float, *, insists: bool, patient: bool) -> None:
+        """Does so in whatever way the client has."""
+        loop = asyncio.get_running_loop()
         while True:
             try:
-                if ask.delay_ms:
-                    await asyncio.sleep(max(0.0, min(ask.delay_ms / 1000, due - loop.time())))
                 sending = asyncio.ensure_future(self._send(talk.key, ask.command))
             except Exception as error:  # noqa: BLE001 - a client is foreign code
                 talk.failed(error)
@@ -265,6 +299,52 @@ async def _wait(tasks: Collection[asyncio.Future[Any]], due: float) -> bool:
     loop = asyncio.get_running_loop()
     _, pending = await asyncio.wait(tasks, timeout=max(0.0, due - loop.time()))
     return not pending
+
+
+class _Limits:
+    """Ends the waiting of those who have waited too long in one event loop, with one timer for all of them.
+
+    There may be hundreds who wait for one answer, and hardly ever one for whom it does not come in time.
+    """
+
+    __slots__ = ("_timer", "_waiting", "loop")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        self.loop = loop
+        #: From when on each waits no more; the first is the first.
+        self._waiting: deque[tuple[float, asyncio.Future[Any]]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, due: float, waiting: asyncio.Future[Any]) -> None:
+        """Gives a future that is not done when it is due nothing as its result."""
+        queue = self._waiting
+        while queue and queue[0][1].done():
+            queue.popleft()
+        if queue and queue[-1][0] > due:
+            # It has waited for another answer before.
+            timer = waiting.get_loop().call_at(due, _give_nothing, waiting)
+            waiting.add_done_callback(lambda _: timer.cancel())
+            return
+        queue.append((due, waiting))
+        if self._timer is None:
+            self._timer = waiting.get_loop().call_at(due, self._end)
+
+    def _end(self) -> None:
+        """Ends what is due."""
+        queue, self._timer = self._waiting, None
+        while queue:
+            due, waiting = queue[0]
+            loop = waiting.get_loop()
+            if not waiting.done() and due > loop.time():
+                self._timer = loop.call_at(due, self._end)
+                return
+            queue.popleft()
+            _give_nothing(waiting)
+
+
+def _give_nothing(waiting: asyncio.Future[Any]) -> None:
+    if not waiting.done():
+        waiting.set_result(None)
 
 
 class _Begun(Coroutine[Any, Any, Any]):

@@ -22,7 +22,7 @@ from switchgear.redis._awaiting import AsyncLine
 from switchgear.redis._engine import Control
 from switchgear.redis._link import Link
 from switchgear.redis._shared import Asking, PreparedSharedPolicy, rules_of
-from switchgear.redis._talk import Answer, Talk
+from switchgear.redis._talk import Answer, Landed, Talk
 
 
 class AwaitingCircuit(Told):
@@ -142,35 +142,37 @@ class AwaitingCircuit(Told):
         self._asking.check_done(await self._line.converse(self._asking.engine.control(operation, for_ms)))
 
     async def _ask(self) -> SharedGrant | Refusal:
-        """Asks for one call: the grant, or the refusal, which was told already."""
-        free = self._asking.engine.free()
-        if free is not None:
-            return free
-        answer = await self._admission()
-        return answer if isinstance(answer, SharedGrant) else self._asking.refusal(answer)
+        """Asks for one call: the grant, or the refusal, which was told already.
 
-    async def _admission(self) -> Answer:
-        """Asks for one call, or waits with others for what somebody has asked; all in all until one deadline."""
-        engine = self._asking.engine
-        talk = engine.admit()
-        due = self._line.due()
-        while talk.joins and talk.flight is not None:
-            self._line.post_rest(talk)
-            flight = talk.flight
-            after = engine.after(await self._line.join(flight, due), flight)
-            if not isinstance(after, Talk):
-                return after
-            talk = after
-        # A slot that a cancelled call of this process is giving back is free for this one.
-        answer = await self._line.converse(talk, due, ahead=list(self._settling))
-        if talk.answer is None:
-            # Somebody who had waited for it has given it up before us.
-            return await self._line.converse(engine.admit_unasked(engine.too_late()))
-        return answer
+        It asks, or waits with others for what somebody has asked; all in all until one deadline.
+        """
+        asking, line = self._asking, self._line
+        engine = asking.engine
+        answer: Answer | None = engine.free()
+        if answer is None:
+            talk = engine.admit()
+            due = line.due()
+            while talk.joins and talk.flight is not None:
+                line.post_rest(talk)
+                flight = talk.flight
+                landed = line.join(flight, due)
+                after = engine.after(landed if isinstance(landed, Landed) else await landed, flight)
+                if not isinstance(after, Talk):
+                    answer = after
+                    break
+                talk = after
+            else:
+                # A slot that a cancelled call of this process is giving back is free for this one.
+                ahead = list(self._settling) if self._settling else None
+                answer = await line.converse(talk, due, ahead=ahead)
+                if talk.answer is None:
+                    # Somebody who had waited for it has given it up before us.
+                    answer = await line.converse(engine.admit_unasked(engine.too_late()))
+        return answer if isinstance(answer, SharedGrant) else asking.refusal(answer)
 
     def _told_to_store(self, talk: Talk, ending: Ending, *, hurries: bool) -> asyncio.Task[Settled] | None:
         """Tells the store of an ending, in a task of its own: a caller who is cancelled takes nothing back."""
-        ahead = self._asking.engine.told_before() if ending.outcome == "failure" else ()
+        ahead = self._asking.engine.told_before() if ending.outcome == "failure" else None
 
         async def tell() -> Settled:
             answer = await self._line.converse(talk, ahead=ahead, insists=True, patient=not hurries)
