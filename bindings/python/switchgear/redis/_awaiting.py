@@ -194,7 +194,7 @@ class AsyncLine:
                 insists = patient = False
         if not insists and not patient and self._kind is Kind.SINGLE and (idle := idle_connection(self._client, loop)):
             try:
-                reply = await idle.ask(ask.command, due, self.post)
+                reply = await idle.ask(ask.packed, due, self.post)
             except Exception as error:  # noqa: BLE001 - a client is foreign code
                 if not is_answer(error) and due <= loop.time():
                     talk.lost()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import os
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from types import MethodType
 from typing import Any
@@ -55,15 +55,13 @@ class IdleConnection:
         self._connection = connection
         self._loop = loop
 
-    async def ask(
-        self, command: Sequence[str], due: float, post: Callable[[Coroutine[Any, Any, None]], object]
-    ) -> object:
+    async def ask(self, packed: bytes, due: float, post: Callable[[Coroutine[Any, Any, None]], object]) -> object:
         """Sends the command, and gives the reply; raises the server's error reply, or whatever goes wrong.
 
         No other way out leaves a reply behind: who is cancelled, or is late, takes the connection down with him.
 
         Args:
-            command: The command.
+            packed: The command, as it is sent.
             due: When it is over, on the clock of the event loop: the connection is closed then, and an error says so.
             post: Does in a task of its own what the caller is not to wait for.
         """
@@ -76,7 +74,7 @@ class IdleConnection:
         is_in_order = False
         try:
             # Without its check of the connection, which would ask the server first.
-            writer.write(_packed(command))
+            writer.write(packed)
             reply: object = await connection.read_response()
             is_in_order = True
             return reply
@@ -131,15 +129,6 @@ async def _end(connection: Any) -> None:
     if connection._writer is not None:
         with suppress(Exception):
             await connection.disconnect(nowait=True)
-
-
-def _packed(command: Sequence[str]) -> bytes:
-    """A command as it is sent: in UTF-8, whatever encoding the client is told to use; see `encoded`."""
-    parts = [b"*%d\r\n" % len(command)]
-    for word in command:
-        part = word.encode()
-        parts.append(b"$%d\r\n%b\r\n" % (len(part), part))
-    return b"".join(parts)
 
 
 def _is_ready(connection: Any, loop: asyncio.AbstractEventLoop) -> bool:
