@@ -1,9 +1,9 @@
 // Builds dist/: the native module of this platform, the CommonJS implementation, and beside it the ESM entries, which
 // re-export it, so that `import` and `require` give the very same classes. Cargo skips what has not changed.
 import { execFileSync } from "node:child_process";
-import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
-import { basename, join } from "node:path";
+import { basename, join, relative } from "node:path";
 import { bundle } from "../wasm/bundle.mjs";
 import { writeEntries } from "./entries.mjs";
 
@@ -44,7 +44,23 @@ execFileSync(
 
 writeEntries(fresh);
 await bundle(fresh);
-if (existsSync(dist)) renameSync(dist, `${fresh}-old`);
-renameSync(fresh, dist);
-rmSync(`${fresh}-old`, { recursive: true, force: true });
+// Between the two renames there is no package: who runs on it while another packs it must not meet that for nothing.
+if (!isSame(fresh, dist)) {
+  if (existsSync(dist)) renameSync(dist, `${fresh}-old`);
+  renameSync(fresh, dist);
+  rmSync(`${fresh}-old`, { recursive: true, force: true });
+}
 console.log(`dist/: ${readdirSync(dist).length} files`);
+
+/** Whether two folders hold the same files; one that is not there holds none. */
+function isSame(one, other) {
+  if (!existsSync(one) || !existsSync(other)) return false;
+  const [files, others] = [one, other].map((folder) =>
+    readdirSync(folder, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map(({ parentPath, name }) => relative(folder, join(parentPath, name)))
+      .sort(),
+  );
+  const same = (file) => readFileSync(join(one, file)).equals(readFileSync(join(other, file)));
+  return files.join("\n") === others.join("\n") && files.every(same);
+}

@@ -22,7 +22,7 @@ REDIS_URL = os.environ.get("REDIS_URL", "redis://127.0.0.1:6379")
 PROCESSOR_URL = os.environ["PROCESSOR_URL"]
 
 redis = Redis.from_url(REDIS_URL)
-store = RedisStore(redis, prefix="shop:")
+store = RedisStore(redis, prefix="shop:", timeout_ms=int(os.environ.get("STORE_TIMEOUT_MS", "100")))
 billing = DistributedCircuitBreaker(
     "billing",
     store,

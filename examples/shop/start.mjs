@@ -3,10 +3,10 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { startServer } from "../../tests/support/servers.mjs";
 
 const HERE = dirname(fileURLToPath(import.meta.url));
 const ROOT = join(HERE, "../..");
@@ -17,17 +17,20 @@ const python = (program) => (existsSync(join(VENV, program)) ? join(VENV, progra
 
 /**
  * Starts everything.
- * @param {{ openMs?: number }} options how long the circuit stays open
+ * @param {{ openMs?: number, storeTimeoutMs?: number }} options how long the circuit stays open, and how long the three wait for
+ *   Redis before each goes by its own breaker; milliseconds
  * @returns {Promise<{ redis: string, processor: string, nest: string, api: string, stop(): Promise<void> }>}
  */
-export async function startShop({ openMs = 10_000 } = {}) {
+export async function startShop({ openMs = 10_000, storeTimeoutMs = 100 } = {}) {
   const running = [];
+  let redis;
   const stop = async () => {
     for (const child of running.splice(0).reverse()) {
       if (child.exitCode !== null || child.signalCode !== null) continue;
       child.kill("SIGTERM");
       await once(child, "exit");
     }
+    await redis?.stop();
   };
   /** Runs a program until it says what it says when it is ready; what that matched. */
   const start = async (ready, command, args, env = {}) => {
@@ -53,11 +56,15 @@ export async function startShop({ openMs = 10_000 } = {}) {
   };
   try {
     await compile();
-    const redisPort = await freePort();
-    await start(/Ready to accept/, "redis-server", ["--port", String(redisPort), "--save", "", "--bind", "127.0.0.1"]);
-    const redis = `redis://127.0.0.1:${redisPort}`;
+    redis = await startServer();
     const [, processor] = await start(/listening on (\S+)/, process.execPath, ["dependency.mjs"]);
-    const env = { REDIS_URL: redis, PROCESSOR_URL: processor, OPEN_MS: String(openMs), PYTHONUNBUFFERED: "1" };
+    const env = {
+      REDIS_URL: redis.url,
+      PROCESSOR_URL: processor,
+      OPEN_MS: String(openMs),
+      STORE_TIMEOUT_MS: String(storeTimeoutMs),
+      PYTHONUNBUFFERED: "1",
+    };
     const main = join(ROOT, ".cache/examples/shop/main.js");
     const [[, nest], [, api]] = await Promise.all([
       start(/listening on (\S+)/, process.execPath, [main, "page", "0"], env),
@@ -69,7 +76,7 @@ export async function startShop({ openMs = 10_000 } = {}) {
         env,
       ),
     ]);
-    return { redis, processor, nest, api, stop };
+    return { redis: redis.url, processor, nest, api, stop };
   } catch (error) {
     await stop();
     throw error;
@@ -83,14 +90,6 @@ async function compile() {
   });
   const [code] = await once(tsc, "exit");
   if (code !== 0) throw new Error("the service in NestJS does not compile");
-}
-
-async function freePort() {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

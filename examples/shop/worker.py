@@ -20,7 +20,7 @@ PROCESSOR_URL = os.environ["PROCESSOR_URL"]
 app = Celery("worker", broker=REDIS_URL, backend=REDIS_URL)
 billing = DistributedCircuitBreaker(
     "billing",
-    RedisStore(Redis.from_url(REDIS_URL), prefix="shop:"),
+    RedisStore(Redis.from_url(REDIS_URL), prefix="shop:", timeout_ms=int(os.environ.get("STORE_TIMEOUT_MS", "100"))),
     trip_on="consecutive",
     failure_threshold=3,
     open_duration_ms=int(os.environ.get("OPEN_MS", "10000")),

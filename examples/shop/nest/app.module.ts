@@ -20,6 +20,7 @@ class BillingController {
       useFactory: () => ({
         redis: new Redis(process.env.REDIS_URL ?? "redis://127.0.0.1:6379"),
         prefix: "shop:",
+        shared: { timeoutMs: Number(process.env.STORE_TIMEOUT_MS ?? 100) },
         circuits: {
           billing: {
             tripOn: "consecutive",

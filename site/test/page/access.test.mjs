@@ -79,13 +79,15 @@ for (const [scene, arrange] of Object.entries(SCENES)) {
     await page.evaluate(axe.source);
     for (const width of WIDTHS) {
       await page.setViewportSize({ width, height: 900 });
-      // The timeline is drawn anew to the width that it then has.
-      await page.waitForFunction(() => {
+      // The page hears of its new width with its next frame, and draws the timeline anew to it.
+      await page.waitForFunction((width) => {
         const graph = document.querySelector(".graph");
-        return graph.clientWidth === 0 || graph.viewBox.baseVal.width === graph.parentElement.clientWidth;
-      });
+        const isDrawn = graph.clientWidth === 0 || graph.viewBox.baseVal.width === graph.parentElement.clientWidth;
+        return innerWidth === width && isDrawn;
+      }, width);
       for (const colorScheme of SCHEMES) {
         await page.emulateMedia({ colorScheme });
+        await page.waitForFunction((scheme) => matchMedia(`(prefers-color-scheme: ${scheme})`).matches, colorScheme);
         const here = `${colorScheme}, ${width} px wide`;
         const { scrolls, sticking } = await page.evaluate(sideways);
         assert.ok(!scrolls, `${here}: scrolls sideways, for ${sticking}`);
@@ -214,17 +216,18 @@ test("the picture in the README ends between cards, and a picture that would not
 
 test("the first link of the page skips to what is shown, and is no set-up", async () => {
   const page = await openAs("light", 1280);
-  const skip = async () => {
+  const skipsTo = async (id) => {
     await page.evaluate(() => document.activeElement.blur());
     await page.focus(".skip");
     await page.keyboard.press("Enter");
-    return page.evaluate(() => document.activeElement.id);
+    // A browser that follows a link to a place moves the focus there with its next frame.
+    await page.waitForFunction((id) => document.activeElement.id === id, id);
   };
-  assert.equal(await skip(), "timeline");
+  await skipsTo("timeline");
   await page.waitForFunction(() => location.hash.startsWith("#v=1&"));
   assert.equal(await page.isVisible("#problem"), false);
   await openVectors(page);
-  assert.equal(await skip(), "vector-body");
+  await skipsTo("vector-body");
   await page.waitForFunction(() => location.hash.startsWith("#v=1&"));
   assert.equal(await page.isVisible("#problem"), false);
   assert.deepEqual(page.faults, []);

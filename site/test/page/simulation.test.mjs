@@ -60,7 +60,8 @@ test("it asks for its own files alone, and runs under the policy that it carries
   }
   const policy = await page.getAttribute('meta[http-equiv="Content-Security-Policy"]', "content");
   assert.match(policy, /^default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self';/);
-  // It is in force: nothing that is written into the page is run.
+  // It is in force: nothing that is written into the page is run. That it was refused is said apart from the answer.
+  const refused = page.waitForEvent("console", (message) => message.type() === "error");
   const ran = await page.evaluate(() => {
     const script = document.createElement("script");
     script.textContent = "window.ran = true";
@@ -68,6 +69,7 @@ test("it asks for its own files alone, and runs under the policy that it carries
     return window.ran === true;
   });
   assert.equal(ran, false);
+  await refused;
   assert.equal(page.faults.length, 1);
   assert.match(page.faults[0], /Content Security Policy/);
 });

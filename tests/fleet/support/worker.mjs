@@ -100,8 +100,12 @@ const OPERATIONS = {
   calls: async ({ as, n, dependency }) => {
     const begin = performance.now();
     const got = [];
-    for (let i = 0; i < n; i++) got.push(await circuits.get(as).call(dependency));
-    return { got, ms: performance.now() - begin };
+    const at = [];
+    for (let i = 0; i < n; i++) {
+      at.push(performance.now() - begin);
+      got.push(await circuits.get(as).call(dependency));
+    }
+    return { got, at, ms: performance.now() - begin };
   },
   ask: ({ as }) => circuits.get(as).breaker.canExecute(),
   loop: ({ as, n, dependency }) => {

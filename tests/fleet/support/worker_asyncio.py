@@ -105,8 +105,11 @@ async def open_(*, as_: str, circuit: str, connects: bool = True, **options: Any
 
 async def calls(*, as_: str, n: int, dependency: int) -> dict[str, Any]:
     begin = time.monotonic()
-    got = [await circuits[as_].call(dependency) for _ in range(n)]
-    return {"got": got, "ms": (time.monotonic() - begin) * 1000}
+    got, at = [], []
+    for _ in range(n):
+        at.append((time.monotonic() - begin) * 1000)
+        got.append(await circuits[as_].call(dependency))
+    return {"got": got, "at": at, "ms": (time.monotonic() - begin) * 1000}
 
 
 async def ask(*, as_: str) -> bool:

@@ -56,6 +56,26 @@ fn after_three_failures_nobody_waits_any_more_and_after_one_success_everybody_as
 }
 
 #[test]
+fn a_time_that_another_server_of_the_cluster_gives_is_no_answer_of_this_one() {
+    let mut desk = desk(&[]);
+    desk.node.clock.heard(ms(0), ms(0), &[600, 0]);
+    // Half a minute apart, so that each call asks for the time as well.
+    for (now, seconds, is_third) in [(30_000, 630, false), (60_000, 660, false), (90_000, 690, true)] {
+        let host = |later: u64| Times::host(ms(now + later));
+        let Begun::Wait(read) = desk.circuit.admit(&mut desk.node, host(0)) else { panic!("asked") };
+        let asks = desk.sends_all();
+        assert_eq!(
+            asks.iter().map(|ask| ask.command).collect::<Vec<_>>(),
+            [Command::Time, Command::Run(Script::Admit)]
+        );
+        let step = desk.circuit.on_reply(&mut desk.node, host(1), asks[0].ticket, &[seconds, 0]);
+        assert_eq!(step, Step::default());
+        let step = desk.circuit.on_deadline(&mut desk.node, host(100), read);
+        assert_eq!(step.health.is_some(), is_third);
+    }
+}
+
+#[test]
 fn the_store_s_guard_is_told_of_once() {
     let mut desk = desk(&[]);
     outage(&mut desk, 100);
