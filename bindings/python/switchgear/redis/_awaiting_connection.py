@@ -75,7 +75,8 @@ class IdleConnection:
         try:
             # Without its check of the connection, which would ask the server first.
             writer.write(packed)
-            reply: object = await connection.read_response()
+            # As bytes, whatever the encoding of the client is: what is sent is not written in that, either.
+            reply: object = await connection.read_response(disable_decoding=True)
             is_in_order = True
             return reply
         except BaseException as error:
