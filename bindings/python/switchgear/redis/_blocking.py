@@ -439,10 +439,10 @@ def _ask(connection: Any, packed: bytes, deadline: float, watch: Watch) -> objec
     remaining = deadline - time.monotonic()
     if remaining <= 0:
         raise _UnansweredError
-    own = sock.gettimeout()
-    sock.settimeout(remaining if own is None else min(own, remaining))
-    watched = watch.begin(sock, deadline)
+    own, watched = sock.gettimeout(), None
     try:
+        sock.settimeout(remaining if own is None else min(own, remaining))
+        watched = watch.begin(sock, deadline)
         # Its check of the connection would ask the server first.
         connection.send_packed_command([packed], check_health=False)
         return connection.read_response()
@@ -455,7 +455,7 @@ def _ask(connection: Any, packed: bytes, deadline: float, watch: Watch) -> objec
             raise _UnansweredError from error
         raise
     finally:
-        if not watch.end(watched):
+        if watched is None or not watch.end(watched):
             connection.disconnect()
         elif connection._sock is sock:
             sock.settimeout(own)
