@@ -71,7 +71,7 @@ def enter(fn: Callable[..., Any], args: Args, kwargs: Kwargs, call: CheckedCall,
         if fallback is None:
             raise
         return recover(fallback, error, args, kwargs)
-    if type(value) not in PLAIN:
+    if id(type(value)) not in PLAIN:
         if must_be_awaited(value):
             discard(value)
             refuse_awaitable(rules, settle, ways.other)
@@ -117,7 +117,7 @@ async def enter_async(
         if fallback is None:
             raise
         return await recover_async(fallback, error, args, kwargs)
-    if not was_awaited and type(value) not in PLAIN:
+    if not was_awaited and id(type(value)) not in PLAIN:
         if is_generator(value):
             now = settle if isinstance(ways, Ways) else _without_waiting(settle, ways)
             return guard_generator(value, Life(call, rules, now, args, kwargs))

@@ -128,7 +128,7 @@ class SyncCircuit(Told, Generic[P]):
 
     def hot_returned(self, grant: Any, value: Any, call: CheckedCall, args: Any, kwargs: Any) -> Any:
         """What becomes of the value of a call that `hot` let through, where a second look is needed."""
-        if type(value) not in PLAIN:
+        if id(type(value)) not in PLAIN:
             settle = partial(self.settle_block, grant)
             if must_be_awaited(value):
                 discard(value)

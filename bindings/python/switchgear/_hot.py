@@ -36,7 +36,7 @@ def hot_function(
         except BaseException as error:
             raised(grant, error)
             raise
-        if type(result) in PLAIN and (ignored or hints.hot is not None):
+        if id(type(result)) in PLAIN and (ignored or hints.hot is not None):
             return result
         return returned(grant, result, call, args, kwargs)
 

@@ -89,7 +89,7 @@ class SyncBreaker(Uncopied):
                 check_fn(fn)
                 circuit.hot_raised(grant, error)
                 raise
-            if type(result) in PLAIN and (hints.success_ignored or hints.hot is not None):
+            if id(type(result)) in PLAIN and (hints.success_ignored or hints.hot is not None):
                 return result
             return circuit.hot_returned(grant, result, NO_OPTIONS, (), {})
         # The policy's timeout is for the steps of an async generator that it may return.

@@ -124,7 +124,7 @@ class AwaitingCircuit(Told):
 
     def hot_returned(self, grant: Any, value: Any) -> Any:
         """What becomes of a value that such a call gave at once. Its success changes nothing."""
-        if type(value) in PLAIN:
+        if id(type(value)) in PLAIN:
             return value
         settle = partial(self.settle, grant)
         if is_generator(value):
