@@ -278,12 +278,19 @@ class Line:
 class Posted(threading.Event):
     """Set when something that was posted is done."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._pid = os.getpid()
+
     thread: int | None = None
     """The thread that does it, once it has begun."""
 
     def let_by(self, deadline: float) -> None:
-        """Waits for it, until the deadline. A listener of its may call the breaker: that waits for nothing."""
-        if self.thread != threading.get_ident():
+        """Waits for it, until the deadline. A listener of its may call the breaker: that waits for nothing.
+
+        Nor does a process that was forked meanwhile: the thread that does it has not come along.
+        """
+        if self.thread != threading.get_ident() and self._pid == os.getpid():
             self.wait(max(0.0, deadline - time.monotonic()))
 
 
