@@ -452,7 +452,8 @@ def _ask(connection: Any, packed: bytes, deadline: float, watch: Watch) -> objec
         watched = watch.begin(sock, deadline)
         # Its check of the connection would ask the server first.
         connection.send_packed_command([packed], check_health=False)
-        return connection.read_response()
+        # As bytes, whatever the client's encoding is: what is sent is not written in that, either.
+        return connection.read_response(disable_decoding=True)
     except BaseException as error:
         if is_answer(error):
             raise
