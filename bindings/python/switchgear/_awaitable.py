@@ -7,11 +7,20 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapp
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any, TypeGuard
 
-PLAIN = frozenset(map(id, (type(None), bool, int, float, str, bytes, list, dict, tuple, set)))
+PLAIN = frozenset({type(None), bool, int, float, str, bytes, list, dict, tuple, set})
 """Types whose objects need no second look; the others are looked at by `must_be_awaited` and `is_generator`.
 
-By their identity: what a class says of its hash, or whether it is another one, is foreign code.
+Whether a type is among them cannot be asked of one that has no hash; `is_plain` can.
 """
+
+
+def is_plain(value: object) -> bool:
+    """Whether a result needs no second look."""
+    try:
+        return type(value) in PLAIN
+    except TypeError:
+        # Its metaclass compares classes, and so has no hash.
+        return False
 
 
 def must_be_awaited(value: object) -> bool:
