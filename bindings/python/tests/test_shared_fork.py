@@ -193,12 +193,12 @@ def test_threads_of_a_child_that_come_first_together_share_what_it_knows(client:
         if "force-open" in args:
             # Before it is done the other thread goes on, and learns that the circuit is closed.
             go.set()
-            thread.join()
+            late[0].join()
         return through(args)
 
     tapped = Tapped(client, controlling)
     breaker = DistributedCircuitBreaker(name(), RedisStore(tapped, timeout_ms=PATIENT), closed_cache_ms=600_000)
-    thread = threading.Thread(target=breaker.execute, args=(lambda: "ok",))
+    late: list[threading.Thread] = []
 
     def run() -> int:
         engine = breaker._circuit._asking.engine
@@ -206,13 +206,14 @@ def test_threads_of_a_child_that_come_first_together_share_what_it_knows(client:
 
         def made_late() -> Any:
             new = make()
-            if threading.current_thread() is thread:
+            if threading.current_thread() in late:
                 made.set()
                 go.wait()
             return new
 
         engine._new_engine = made_late  # type: ignore[method-assign]
-        thread.start()
+        late.append(threading.Thread(target=breaker.execute, args=(lambda: "ok",)))
+        late[0].start()
         made.wait()
         breaker.force_open()
         return int(breaker.can_execute())
