@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from types import FrameType
 from typing import Any
@@ -108,13 +109,16 @@ def test_an_interrupt_at_any_line_does_not_end_it(is_new: bool) -> None:
         due = time.monotonic() + 0.001
         # Not in the standard library, too: its locks do not outlive an interrupt at every line.
         trace, lines = at_line(number, interrupt)
-        sys.settrace(trace)
-        try:
-            watch.await_end(due, int)
-        except KeyboardInterrupt:
-            pass
-        finally:
-            sys.settrace(None)
+
+        def run(trace: Traced = trace, watch: Watch = watch, due: float = due) -> None:
+            sys.settrace(trace)
+            with suppress(KeyboardInterrupt):
+                watch.await_end(due, int)
+
+        # In a thread of its own, which an exception at a line of a handler leaves with the one that was handled.
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
         noticed = threading.Event()
         # Later than what the interrupted one was to look at.
         watch.await_end(due + 0.001, noticed.set)

@@ -73,9 +73,10 @@ class Watch:
                 raise
 
     def _wake(self) -> None:
-        with suppress(RuntimeError):
-            # It may be awake.
-            self._asleep.release()
+        if self._asleep.locked():
+            with suppress(RuntimeError):
+                # Unless another thread has done so since.
+                self._asleep.release()
 
     def _run(self) -> None:
         while not self._ended:
