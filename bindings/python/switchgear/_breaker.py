@@ -13,7 +13,7 @@ from switchgear._entered import Indirect
 from switchgear._fallback import NO_OPTIONS, CheckedCall, checked_async_call
 from switchgear._guard import guard_with, like
 from switchgear._hot import hot_coroutine_function, hot_function
-from switchgear._kind import kind_of
+from switchgear._kind import gives_coroutine, kind_of
 from switchgear._local import LocalCircuit, PreparedPolicy, shown_state
 from switchgear._native import Permit, Scope
 from switchgear._sync_breaker import SyncBreaker
@@ -315,6 +315,6 @@ class CircuitBreaker(Scope, SyncBreaker):
             return slow
         if kind == "function":
             return like(fn, hot_function(fn, slow, self._circuit, call))
-        if kind == "coroutine function" and call.timeout_ms is None:
+        if kind == "coroutine function" and gives_coroutine(fn) and call.timeout_ms is None:
             return like(fn, hot_coroutine_function(fn, slow, self._circuit))
         return slow

@@ -12,7 +12,7 @@ from typing import Any, NoReturn, TypeAlias
 
 from switchgear import _native
 from switchgear._async_generator import guard_async_generator
-from switchgear._awaitable import PLAIN, discard, is_async_generator, is_generator, must_be_awaited
+from switchgear._awaitable import discard, is_async_generator, is_generator, is_plain, must_be_awaited
 from switchgear._classify import SUCCEEDED, CallRules, Ending, raised, returned
 from switchgear._deadline import Deadline, check_task
 from switchgear._error import Refusal
@@ -71,7 +71,7 @@ def enter(fn: Callable[..., Any], args: Args, kwargs: Kwargs, call: CheckedCall,
         if fallback is None:
             raise
         return recover(fallback, error, args, kwargs)
-    if type(value) not in PLAIN:
+    if not is_plain(value):
         if must_be_awaited(value):
             discard(value)
             refuse_awaitable(rules, settle, ways.other)
@@ -117,7 +117,7 @@ async def enter_async(
         if fallback is None:
             raise
         return await recover_async(fallback, error, args, kwargs)
-    if not was_awaited and type(value) not in PLAIN:
+    if not was_awaited and not is_plain(value):
         if is_generator(value):
             now = settle if isinstance(ways, Ways) else _without_waiting(settle, ways)
             return guard_generator(value, Life(call, rules, now, args, kwargs))

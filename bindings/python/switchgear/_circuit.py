@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 from switchgear._async_generator import guard_async_generator
-from switchgear._awaitable import PLAIN, discard, is_async_generator, is_generator, must_be_awaited
+from switchgear._awaitable import discard, is_async_generator, is_generator, is_plain, must_be_awaited
 from switchgear._call import refuse_awaitable
 from switchgear._classify import SUCCEEDED, CallRules, Ending, raised
 from switchgear._clock import monotonic_now, read
@@ -128,7 +128,7 @@ class SyncCircuit(Told, Generic[P]):
 
     def hot_returned(self, grant: Any, value: Any, call: CheckedCall, args: Any, kwargs: Any) -> Any:
         """What becomes of the value of a call that `hot` let through, where a second look is needed."""
-        if type(value) not in PLAIN:
+        if not is_plain(value):
             settle = partial(self.settle_block, grant)
             if must_be_awaited(value):
                 discard(value)

@@ -36,8 +36,12 @@ def hot_function(
         except BaseException as error:
             raised(grant, error)
             raise
-        if type(result) in PLAIN and (ignored or hints.hot is not None):
-            return result
+        try:
+            # As `is_plain` does, for less.
+            if type(result) in PLAIN and (ignored or hints.hot is not None):
+                return result
+        except TypeError:
+            pass
         return returned(grant, result, call, args, kwargs)
 
     return guarded

@@ -39,6 +39,12 @@ def is_coroutine_function(fn: object) -> bool:
         return False
 
 
+def gives_coroutine(fn: Callable[..., Any]) -> bool:
+    """Whether calling it gives a coroutine for sure. What is only marked as a coroutine function may give anything."""
+    function = _function_of(fn)
+    return type(function) is FunctionType and bool(function.__code__.co_flags & _GIVES_COROUTINE)
+
+
 # Also a generator function that `types.coroutine` has made a coroutine function.
 _GIVES_COROUTINE = inspect.CO_COROUTINE | inspect.CO_ITERABLE_COROUTINE
 

@@ -89,8 +89,12 @@ class SyncBreaker(Uncopied):
                 check_fn(fn)
                 circuit.hot_raised(grant, error)
                 raise
-            if type(result) in PLAIN and (hints.success_ignored or hints.hot is not None):
-                return result
+            try:
+                # As `is_plain` does, for less.
+                if type(result) in PLAIN and (hints.success_ignored or hints.hot is not None):
+                    return result
+            except TypeError:
+                pass
             return circuit.hot_returned(grant, result, NO_OPTIONS, (), {})
         # The policy's timeout is for the steps of an async generator that it may return.
         call = checked_async_call(fallback, fallback_on, None, self._ways.rules.host)

@@ -19,8 +19,12 @@ import valkey.asyncio.sentinel
 import valkey.cluster
 import valkey.sentinel
 from support import life
+from support.calls import BoomError, fail, ok
 from support.child import TIMEOUT_S, child_environment
 from support.servers import start_cluster, start_sentinel, start_server
+from support.stores import PATIENT, name
+from switchgear import CircuitOpenError
+from switchgear.redis import DistributedCircuitBreaker, RedisStore, SharedPolicy
 
 LIBRARIES = {"redis": redis, "valkey": valkey}
 CLIENTS = Path(__file__).parents[3] / ".cache" / "clients"
@@ -54,20 +58,20 @@ def places() -> Iterator[Callable[[str], Place]]:
 
 
 @pytest.mark.thread_unsafe(reason="one pass through all clients is as much as a suite has time for")
-@pytest.mark.parametrize("name", ["single", "sentinel", "cluster"])
+@pytest.mark.parametrize("where", ["single", "sentinel", "cluster"])
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_scenario_54_each_way_to_read_replies_gives_the_same_answers(
-    places: Callable[[str], Place], library: str, name: str
+    places: Callable[[str], Place], library: str, where: str
 ) -> None:
-    assert life.everything(LIBRARIES[library], *places(name)) >= 2 * len(life.NAMES) * len(life.OPTIONS)
+    assert life.everything(LIBRARIES[library], *places(where)) >= 2 * len(life.NAMES) * len(life.OPTIONS)
 
 
 @pytest.mark.once(reason="other interpreters have the same clients, and there are many")
 @pytest.mark.thread_unsafe(reason="one pass through all clients is as much as a suite has time for")
-@pytest.mark.parametrize("name", ["single", "sentinel", "cluster"])
+@pytest.mark.parametrize("where", ["single", "sentinel", "cluster"])
 @pytest.mark.parametrize("version", ["redis-5", "redis-6", "redis-7", "hiredis-3"])
-def test_scenario_54_so_do_other_versions(places: Callable[[str], Place], version: str, name: str) -> None:
-    place, port = places(name)
+def test_scenario_54_so_do_other_versions(places: Callable[[str], Place], version: str, where: str) -> None:
+    place, port = places(where)
     environment = child_environment()
     environment["PYTHONPATH"] = os.pathsep.join([str(CLIENTS / version), environment["PYTHONPATH"]])
     ran = subprocess.run(
@@ -83,3 +87,26 @@ def test_scenario_54_so_do_other_versions(places: Callable[[str], Place], versio
     expected = redis.__version__ if version == "hiredis-3" else version.removeprefix("redis-")
     assert said.startswith(expected)
     assert int(lived) >= 2 * len(life.NAMES) * len(life.OPTIONS)
+
+
+@pytest.mark.thread_unsafe(reason="one pass through all clients is as much as a suite has time for")
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32-le"])
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_client_may_read_and_write_whatever_encoding(
+    places: Callable[[str], Place], library: str, encoding: str
+) -> None:
+    _, port = places("single")
+    # In the protocol that says nothing in words before it is asked something.
+    kind = LIBRARIES[library]
+    with (kind.Redis if library == "redis" else kind.Valkey)(
+        port=port, protocol=2, encoding=encoding, decode_responses=True
+    ) as client:
+        store = RedisStore(client, prefix="\u00fc:", timeout_ms=PATIENT)
+        policy: SharedPolicy = {"failure_threshold": 1, "on_store_failure": "fail-closed"}
+        breaker = DistributedCircuitBreaker(f"\u540d-\U0001f600-{name()}", store, **policy)
+        assert breaker.execute(ok) == "ok"
+        with pytest.raises(BoomError):
+            breaker.execute(fail)
+        assert breaker.get_state() == "open"
+        with pytest.raises(CircuitOpenError):
+            breaker.execute(ok)

@@ -7,7 +7,7 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import pytest
@@ -184,6 +184,85 @@ def test_a_child_knows_nothing_of_what_its_parent_knew_of_the_store(client: redi
         return [args[0] for args in tapped.sent if args[0] != "EVAL"] == ["TIME", "EVALSHA"]
 
     assert Child(run).result() == 1
+
+
+def test_threads_of_a_child_that_come_first_together_share_what_it_knows(client: redis.Redis) -> None:
+    go = threading.Event()
+
+    def controlling(args: list[str], through: Any) -> Any:
+        if "force-open" in args:
+            # Before it is done the other thread goes on, and learns that the circuit is closed.
+            go.set()
+            late[0].join()
+        return through(args)
+
+    tapped = Tapped(client, controlling)
+    breaker = DistributedCircuitBreaker(name(), RedisStore(tapped, timeout_ms=PATIENT), closed_cache_ms=600_000)
+    late: list[threading.Thread] = []
+
+    def run() -> int:
+        engine = breaker._circuit._asking.engine
+        make, made = engine._new_engine, threading.Event()
+
+        def made_late() -> Any:
+            new = make()
+            if threading.current_thread() in late:
+                made.set()
+                go.wait()
+            return new
+
+        engine._new_engine = made_late  # type: ignore[method-assign]
+        late.append(threading.Thread(target=breaker.execute, args=(lambda: "ok",)))
+        late[0].start()
+        made.wait()
+        breaker.force_open()
+        return int(breaker.can_execute())
+
+    assert Child(run).result() == 0
+
+
+def test_a_child_waits_for_nothing_that_only_its_parent_can_do(client: redis.Redis) -> None:
+    clock = ManualClock()
+    held, inside = threading.Event(), threading.Event()
+
+    def holding(args: list[str], through: Any) -> Any:
+        if is_holding:
+            inside.set()
+            held.wait()
+        return through(args)
+
+    is_holding = False
+    store = RedisStore(Tapped(client, holding), clock=clock, timeout_ms=PATIENT)
+    breaker = DistributedCircuitBreaker(
+        name(),
+        store,
+        open_duration_ms=1000,
+        half_open_max_calls=2,
+        success_threshold=2,
+        on_store_failure="fail-closed",
+    )
+    breaker.trip()
+    clock.now += 1000
+
+    def steps() -> Generator[int, None, None]:
+        yield 1
+
+    given = breaker.execute(steps)
+    next(given)
+    is_holding = True
+    # Its slot is given back by another thread.
+    given.close()
+    inside.wait()
+
+    def run() -> int:
+        nonlocal is_holding
+        is_holding = False
+        # Had it waited until the deadline, no time would be left to ask.
+        return len(breaker.execute(lambda: "sixteen letters!"))
+
+    assert Child(run).result() == 16
+    is_holding = False
+    held.set()
 
 
 def test_what_a_parent_need_not_ask_its_child_asks(client: redis.Redis) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -16,7 +18,7 @@ from support.clock import ManualClock
 from support.servers import Server, wait_until
 from support.stores import PATIENT, Tapped, heard, name, reason, texts
 from switchgear import StoreUnavailableError
-from switchgear.redis import DistributedCircuitBreaker, RedisStore
+from switchgear.redis import DistributedCircuitBreaker, RedisStore, _blocking, _watch
 from switchgear.redis._carry import _MOST, Carriers
 
 
@@ -218,3 +220,47 @@ def test_what_has_not_begun_by_the_deadline_is_never_sent(client: redis.Redis) -
     # No more than one question for each thread, and this one: the threads are free again, and would have sent the rest
     # before it.
     assert len({key_of(args) for args in tapped.sent}) <= _MOST + 1
+
+
+@pytest.mark.thread_unsafe(reason="it traces")
+def test_an_interrupt_at_any_line_of_an_exchange_leaves_the_client_s_connections_as_they_were(
+    redis_server: Server,
+) -> None:
+    # They wait for ever, but in our exchanges.
+    client = redis.Redis(port=redis_server.port, socket_timeout=None)
+    breaker = DistributedCircuitBreaker(name(), RedisStore(client, timeout_ms=PATIENT))
+    number = lines = 0
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal lines
+        if frame.f_code is not _blocking._ask.__code__ and frame.f_code.co_filename != _watch.__file__:
+            return None
+        if event == "line":
+            lines += 1
+            if lines == number:
+                raise KeyboardInterrupt
+        return trace
+
+    def run() -> None:
+        sys.settrace(trace)
+        with suppress(KeyboardInterrupt):
+            breaker.execute(ok)
+
+    def timeouts() -> set[float | None]:
+        # Of those that are connected.
+        sockets = [connection._sock for connection in client.connection_pool._available_connections]
+        return {sock.gettimeout() for sock in sockets if sock is not None}
+
+    assert client.ping()
+    own = timeouts()
+    while lines >= number:
+        number, lines = number + 1, 0
+        assert client.ping()
+        # In a thread of its own, which an exception at a line of a handler leaves with the one that was handled.
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+        assert timeouts() <= own, number
+    assert number > 10
+    assert breaker.execute(ok) == "ok"
+    client.close()

@@ -14,6 +14,7 @@ from switchgear._entered import Entered
 from switchgear._fallback import CheckedCall, checked_async_call
 from switchgear._guard import guard_with, guarded_kind, like
 from switchgear._hot import hot_awaiting_function
+from switchgear._kind import gives_coroutine
 from switchgear._permit import AsyncPermit, by_hand
 from switchgear._types import CallEvent, CallEventName, FallbackOn, Settled, StateChange
 from switchgear._uncopied import Uncopied
@@ -478,6 +479,7 @@ class DistributedCircuitBreaker(Uncopied):
         slow = guard_with(fn, call, self._ways)
         if (
             kind != "coroutine function"
+            or not gives_coroutine(fn)
             or call.timeout_ms is not None
             or (call.on_failure and call.fallback is not None)
         ):

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from switchgear._async_generator import guard_async_generator
-from switchgear._awaitable import PLAIN, is_async_generator, is_generator
+from switchgear._awaitable import is_async_generator, is_generator, is_plain
 from switchgear._circuit import UNCOUNTED, Told
 from switchgear._classify import Ending, raised
 from switchgear._error import Refusal
@@ -124,7 +124,7 @@ class AwaitingCircuit(Told):
 
     def hot_returned(self, grant: Any, value: Any) -> Any:
         """What becomes of a value that such a call gave at once. Its success changes nothing."""
-        if type(value) in PLAIN:
+        if is_plain(value):
             return value
         settle = partial(self.settle, grant)
         if is_generator(value):

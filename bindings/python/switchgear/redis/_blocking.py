@@ -278,12 +278,19 @@ class Line:
 class Posted(threading.Event):
     """Set when something that was posted is done."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._pid = os.getpid()
+
     thread: int | None = None
     """The thread that does it, once it has begun."""
 
     def let_by(self, deadline: float) -> None:
-        """Waits for it, until the deadline. A listener of its may call the breaker: that waits for nothing."""
-        if self.thread != threading.get_ident():
+        """Waits for it, until the deadline. A listener of its may call the breaker: that waits for nothing.
+
+        Nor does a process that was forked meanwhile: the thread that does it has not come along.
+        """
+        if self.thread != threading.get_ident() and self._pid == os.getpid():
             self.wait(max(0.0, deadline - time.monotonic()))
 
 
@@ -439,13 +446,14 @@ def _ask(connection: Any, packed: bytes, deadline: float, watch: Watch) -> objec
     remaining = deadline - time.monotonic()
     if remaining <= 0:
         raise _UnansweredError
-    own = sock.gettimeout()
-    sock.settimeout(remaining if own is None else min(own, remaining))
-    watched = watch.begin(sock, deadline)
+    own, watched = sock.gettimeout(), None
     try:
+        sock.settimeout(remaining if own is None else min(own, remaining))
+        watched = watch.begin(sock, deadline)
         # Its check of the connection would ask the server first.
         connection.send_packed_command([packed], check_health=False)
-        return connection.read_response()
+        # As bytes, whatever the client's encoding is: what is sent is not written in that, either.
+        return connection.read_response(disable_decoding=True)
     except BaseException as error:
         if is_answer(error):
             raise
@@ -455,7 +463,7 @@ def _ask(connection: Any, packed: bytes, deadline: float, watch: Watch) -> objec
             raise _UnansweredError from error
         raise
     finally:
-        if not watch.end(watched):
+        if watched is None or not watch.end(watched):
             connection.disconnect()
         elif connection._sock is sock:
             sock.settimeout(own)

@@ -33,7 +33,7 @@ Control = Literal["reset", "trip", "force_open", "disable"]
 class _OfProcess:
     """What one process knows of the circuit: one that was forked gives its calls ids of its own."""
 
-    __slots__ = ("ahead", "circuit", "node", "pid")
+    __slots__ = ("ahead", "circuit", "heirs", "node", "pid")
 
     def __init__(self, circuit: Circuit) -> None:
         self.circuit = circuit
@@ -42,6 +42,8 @@ class _OfProcess:
         self.node: Node | None = None
         #: What tells successes that nobody waits for, the last of them.
         self.ahead: Any = None
+        #: What took its place in a process that was forked from this one: one at most, by the id of that.
+        self.heirs: dict[int, _OfProcess] = {}
 
 
 class Engine:
@@ -70,7 +72,8 @@ class Engine:
         #: What calls need not ask for.
         self.standing = Standing(config, heard, host.is_plain and self._is_host_time)
         self._of_process = _OfProcess(self._new_engine())
-        self.key = self._followed().circuit.routing_key
+        self.standing.follow(self._of_process.circuit)
+        self.key = self._of_process.circuit.routing_key
 
     def free(self) -> SharedGrant | None:
         """The grant of a call that need not be asked for. Raises what the clock raises."""
@@ -226,19 +229,14 @@ class Engine:
 
     def _engine(self) -> Circuit:
         here = self._of_process
-        if here.pid != os.getpid():
-            # Two threads may both get here: that the one has an engine of its own for a moment does no harm.
-            self._of_process = _OfProcess(self._new_engine())
-            here = self._followed()
-        return here.circuit
-
-    def _followed(self) -> _OfProcess:
-        """What this process knows of the circuit: what stands is what its engine says, and no other."""
-        while True:
-            here = self._of_process
+        pid = os.getpid()
+        if here.pid != pid:
+            # Two threads may both get here. Single operations of a dict are atomic: both take the one that is first, as
+            # each must know what the other has been told. What stands is what that one says, and no other.
+            here = here.heirs.setdefault(pid, _OfProcess(self._new_engine()))
             self.standing.follow(here.circuit)
-            if self._of_process is here:
-                return here
+            self._of_process = here
+        return here.circuit
 
     def _new_engine(self) -> Circuit:
         # Drawn anew for each circuit object, so that two of one name do not give their calls the same ids.

@@ -24,7 +24,10 @@ class Watch:
         self._keys = itertools.count()
         # Single operations of a dict are atomic: who takes an entry out first has it.
         self._running: dict[int, tuple[float, Callable[[], object]]] = {}
-        self._wake = threading.Event()
+        # Held while the thread may sleep. No event, whose own lock may be held for ever in a process that was forked
+        # meanwhile, and by the very code that a signal handler has interrupted.
+        self._asleep = threading.Lock()
+        self._asleep.acquire()
         # When the thread looks again, on `time.monotonic()`: what is due before has to rouse it.
         self._looks_at = math.inf
         self._ended = False
@@ -49,25 +52,40 @@ class Watch:
     def stop(self) -> None:
         """Nothing begins any more."""
         self._ended = True
-        self._wake.set()
+        self._wake()
 
     def _rouse(self, deadline: float) -> None:
-        # Whoever comes before it has woken need not rouse it as well.
-        self._looks_at = deadline
-        self._wake.set()
-        if self._thread is None and not sys.is_finalizing():
-            # Of two threads that both get here each makes one; both watch, which does no harm.
-            self._thread = threading.Thread(target=self._run, name="switchgear-watch", daemon=True)
-            with suppress(RuntimeError):
+        try:
+            # Whoever comes before it has woken need not rouse it as well.
+            self._looks_at = deadline
+            self._wake()
+            if self._thread is None and not sys.is_finalizing():
+                # Of two threads that both get here each makes one; both watch, which does no harm.
+                self._thread = threading.Thread(target=self._run, name="switchgear-watch", daemon=True)
                 self._thread.start()
+        except BaseException as error:
+            # No thread can be made, or this one is interrupted: whoever comes next tries again.
+            if self._thread is not None and not self._thread.is_alive():
+                self._thread = None
+            self._looks_at = math.inf
+            self._wake()
+            if not isinstance(error, RuntimeError):
+                raise
+
+    def _wake(self) -> None:
+        if self._asleep.locked():
+            with suppress(RuntimeError):
+                # Unless another thread has done so since.
+                self._asleep.release()
 
     def _run(self) -> None:
         while not self._ended:
-            self._wake.clear()
             now = time.monotonic()
             for key, (due, overdue) in list(self._running.items()):
                 if due <= now and self.end(key):
-                    overdue()
+                    # Whatever comes of one, the others are watched on.
+                    with suppress(Exception):
+                        overdue()
             # What it was roused for is over already, as a rule. It waits until that would have been due all the same:
             # else each exchange of a busy process would rouse it, which costs more than the exchange.
             roused_for = self._looks_at
@@ -75,7 +93,9 @@ class Watch:
             # What has begun meanwhile may have seen the time that stood there before.
             if self._next_due(at) < at:
                 continue
-            self._wake.wait(None if at == math.inf else max(0.0, at - time.monotonic()))
+            self._asleep.acquire(timeout=-1 if at == math.inf else max(0.0, at - time.monotonic()))
+        # There may be a second one.
+        self._wake()
 
     def _next_due(self, otherwise: float) -> float:
         """When the first of what is running is due."""
