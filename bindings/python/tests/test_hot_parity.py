@@ -161,7 +161,7 @@ def mark(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Marks a function as one whose result is to be awaited, whatever it gives."""
     if sys.version_info >= (3, 12):
         return inspect.markcoroutinefunction(fn)
-    fn._is_coroutine = asyncio.coroutines._is_coroutine  # type: ignore[attr-defined]
+    fn._is_coroutine = asyncio.coroutines._is_coroutine  # type: ignore[attr-defined]  # older Pythons have it
     return fn
 
 

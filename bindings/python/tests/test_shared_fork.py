@@ -211,7 +211,7 @@ def test_threads_of_a_child_that_come_first_together_share_what_it_knows(client:
                 go.wait()
             return new
 
-        engine._new_engine = made_late  # type: ignore[method-assign]
+        engine._new_engine = made_late  # type: ignore[method-assign]  # holds one thread up
         late.append(threading.Thread(target=breaker.execute, args=(lambda: "ok",)))
         late[0].start()
         made.wait()
