@@ -17,12 +17,19 @@ from typing import Any
 import pytest
 import switchgear.redis._watch as watching
 from support.servers import wait_until
+from support.threads import no_collection
 from switchgear.redis._watch import Watch
 
 pytestmark = pytest.mark.thread_unsafe(reason="the tests trace, fork, and set what is the interpreter's")
 
 FAR = 600.0
 """Seconds that are never over."""
+
+
+@pytest.fixture(autouse=True)
+def _no_collection() -> Iterator[None]:
+    with no_collection():
+        yield
 
 
 @pytest.fixture

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 
 def in_threads(calls: Sequence[Callable[[], object]]) -> None:
@@ -23,3 +25,14 @@ def in_threads(calls: Sequence[Callable[[], object]]) -> None:
         thread.join()
     if errors:
         raise errors[0]
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """A time in which the garbage collector does not run: it would finish what other tests have left, at any line."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
