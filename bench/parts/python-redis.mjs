@@ -12,9 +12,14 @@ const TWO_SCRIPTS = "two scripts, guarded success";
 const [CACHED, LOCAL] = ["switchgear, closed_cache_ms", "switchgear, local"];
 
 export async function measure(report, size) {
-  await withServer(async (_, url) => {
+  await withServer(async (client, url) => {
+    const [, pid] = /^process_id:(\d+)/m.exec(await client.info("server"));
     // redis-py takes a connection for each command in flight.
-    const environment = { BENCH_REDIS_URL: `${url}?max_connections=${2 * MANY}`, BENCH_IN_FLIGHT: String(MANY) };
+    const environment = {
+      BENCH_REDIS_URL: `${url}?max_connections=${2 * MANY}`,
+      BENCH_IN_FLIGHT: String(MANY),
+      BENCH_SERVER_PID: pid,
+    };
     const { sync, asyncio, crowd } = await measurePython("redis_tasks", { ...SIZES[size], environment });
     report.times("In Python through Redis, threads", sync, "us", BARE);
     report.times("In Python through Redis, asyncio", asyncio, "us", BARE);
