@@ -1,76 +1,32 @@
 // What a cluster does to a circuit: forgotten scripts on any node, and slots that move while calls are under way.
-import { Redis, Cluster as RedisCluster } from "ioredis";
+import { Cluster as RedisCluster } from "ioredis";
 import { createCluster } from "redis";
 import { DistributedCircuitBreaker, type RedisCommands, RedisStore } from "switchgear/redis";
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
-import { CLUSTERED, type Cluster, type Server, startCluster, startServer } from "../../../tests/support/servers.mjs";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { CLUSTER_CLIENTS } from "./support/clients";
+import { beginMove, clustered, join, type Node, ownerOf, until } from "./support/cluster";
 import { holdMeasuring } from "./support/failing-store";
 import { quiet } from "./support/stores";
 import { Deferred, ManualClock } from "./support/time";
 
-let cluster: Cluster;
-let admins: Redis[];
-beforeAll(async () => {
-  cluster = await startCluster();
-  admins = cluster.nodes.map(({ port }) => quiet(new Redis(port)));
-});
-afterAll(async () => {
-  for (const admin of admins) admin.disconnect();
-  await cluster.stop();
-});
-
-/** Which node has the slot of a key. */
-async function ownerOf(key: string): Promise<number> {
-  const answers = await Promise.allSettled(admins.map((admin) => admin.exists(key)));
-  return answers.findIndex(({ status }) => status === "fulfilled");
-}
-
-/** Asks again until it is so. */
-async function until(isSo: () => Promise<boolean>): Promise<void> {
-  while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 20));
-}
-
-/** The way of one slot from the node that has it to another. */
-class Move {
-  private constructor(
-    private readonly slot: string,
-    private readonly from: Redis,
-    private readonly to: Redis,
-    private readonly toNode: Server,
-  ) {}
-
-  /** Begins to move the slot of a key. */
-  static async of(key: string): Promise<Move> {
-    const from = await ownerOf(key);
-    const to = (from + 1) % admins.length;
-    const [source, target, node] = [admins[from], admins[to], cluster.nodes[to]];
-    if (source === undefined || target === undefined || node === undefined) throw new Error("no node has the slot");
-    const slot = String(await source.cluster("KEYSLOT", key));
-    await target.call("CLUSTER", "SETSLOT", slot, "IMPORTING", String(await source.cluster("MYID")));
-    await source.call("CLUSTER", "SETSLOT", slot, "MIGRATING", String(await target.cluster("MYID")));
-    return new Move(slot, source, target, node);
-  }
-
-  async take(...keys: string[]): Promise<void> {
-    await this.from.call("MIGRATE", "127.0.0.1", String(this.toNode.port), "", "0", "5000", "KEYS", ...keys);
-  }
-
-  async end(): Promise<void> {
-    const owner = String(await this.to.cluster("MYID"));
-    for (const node of [this.to, ...admins]) await node.call("CLUSTER", "SETSLOT", this.slot, "NODE", owner);
-  }
-}
-
+const { nodes } = clustered();
 const clock = new ManualClock(1_700_000_000_000);
+
+/** A node that has not the slot of a key. */
+async function another(key: string): Promise<Node> {
+  const owner = await ownerOf(key, nodes);
+  const other = nodes.find((node) => node !== owner);
+  if (other === undefined) throw new Error("a cluster has more nodes than one");
+  return other;
+}
 
 function breakerThrough(client: object, name: string): DistributedCircuitBreaker {
   const store = new RedisStore(client, { clock: clock.read, timeoutMs: 10_000 });
   return new DistributedCircuitBreaker(name, store, { failureThreshold: 3, openDurationMs: 1000 });
 }
 
-function nodes(): { host: string; port: number }[] {
-  return cluster.nodes.map(({ port }) => ({ host: "127.0.0.1", port }));
+function addresses(): { host: string; port: number }[] {
+  return nodes.map(({ server }) => ({ host: "127.0.0.1", port: server.port }));
 }
 
 describe("each master", () => {
@@ -80,14 +36,14 @@ describe("each master", () => {
 
   /** How often each node was asked for its time. */
   async function timesAsked(): Promise<number[]> {
-    const stats = await Promise.all(admins.map((admin) => admin.info("commandstats")));
+    const stats = await Promise.all(nodes.map(({ admin }) => admin.info("commandstats")));
     return stats.map((text) => Number(/cmdstat_time:calls=(\d+)/.exec(text)?.[1] ?? 0));
   }
 
   test.each(Object.entries(CLUSTER_CLIENTS))(
     "is asked for its own time, once, by a circuit that lives there: %s",
     async (label, connect) => {
-      const { client, close } = await connect(cluster.nodes.map(({ port }) => port));
+      const { client, close } = await connect(nodes.map(({ server }) => server.port));
       // However long an answer takes, which may have to wait for a connection: one that took long is asked for again soon.
       holdMeasuring();
       const store = new RedisStore(client, { timeoutMs: 10_000 });
@@ -95,14 +51,14 @@ describe("each master", () => {
       // The client has learnt where things are.
       await circuit("first").getState();
       const nameless = "command" in client && !("status" in client || "isOpen" in client);
-      const asked = new Set<number>();
+      const asked = new Set<Node>();
       for (const name of ["a", "b", "c", "d", "e", "f", "g", "h"]) {
-        const owner = await ownerOf(`{cb:${label} ${name}}`);
+        const owner = await ownerOf(`{cb:${label} ${name}}`, nodes);
         const before = await timesAsked();
         for (let n = 0; n < 3; n++) await circuit(name).execute(async () => "ok");
         const more = (await timesAsked()).map((now, node) => now - (before[node] ?? 0));
         expect(more.reduce((sum, n) => sum + n)).toBeLessThanOrEqual(asked.has(owner) || nameless ? 0 : 1);
-        expect(more.filter((_, node) => node !== owner)).toEqual([0, 0]);
+        expect(more.filter((_, at) => nodes[at] !== owner)).toEqual([0, 0]);
         asked.add(owner);
       }
       expect(asked.size).toBe(3);
@@ -112,9 +68,9 @@ describe("each master", () => {
   );
 
   test("counts for itself: one that is gone leaves the circuits of the others alone", async () => {
-    const client = quiet(new RedisCluster(nodes()));
+    const client = quiet(new RedisCluster(addresses()));
     const gone = new Map<string, boolean>();
-    const owner = await ownerOf("{cb:lame}");
+    const owner = await ownerOf("{cb:lame}", nodes);
     // The commands to one node fail, whatever they are.
     const call = (name: string, ...args: string[]) =>
       [...gone.keys()].some((key) => args.includes(key))
@@ -126,7 +82,7 @@ describe("each master", () => {
     store.on("degraded", (event) => told.push(event));
     await new DistributedCircuitBreaker("lame", store).getState();
     let elsewhere = 0;
-    while ((await ownerOf(`{cb:well ${elsewhere}}`)) === owner) elsewhere += 1;
+    while ((await ownerOf(`{cb:well ${elsewhere}}`, nodes)) === owner) elsewhere += 1;
     gone.set("{cb:lame}", true);
     const lame = new DistributedCircuitBreaker("lame", store);
     for (let n = 0; n < 5; n++) expect(await lame.execute(async () => "ok")).toBe("ok");
@@ -146,12 +102,12 @@ describe("each master", () => {
 
 describe("scenario 52", () => {
   test("scripts that every node has forgotten cost one more round trip each, and nothing counts twice", async () => {
-    const inner = new RedisCluster(nodes());
+    const inner = new RedisCluster(addresses());
     let commands = 0;
     const client: RedisCommands = {
       async command([name = "", ...args]) {
         commands += 1;
-        await Promise.all(admins.map((admin) => admin.script("FLUSH")));
+        await Promise.all(nodes.map(({ admin }) => admin.script("FLUSH")));
         return inner.call(name, ...args);
       },
     };
@@ -168,11 +124,11 @@ describe("scenario 52", () => {
   });
 
   test("a slot that moved between admission and settlement is followed to its new node", async () => {
-    const client = new RedisCluster(nodes());
+    const client = new RedisCluster(addresses());
     const breaker = breakerThrough(client, "moved");
     await breaker.recordFailure();
     const permit = await breaker.acquire();
-    const move = await Move.of("{cb:moved}");
+    const move = await beginMove("{cb:moved}", await another("{cb:moved}"), nodes);
     await move.take("{cb:moved}:f");
     await move.end();
     expect(await permit.recordFailure()).toBe("applied");
@@ -183,7 +139,7 @@ describe("scenario 52", () => {
   });
 
   test("a slot on the move is asked again until it has arrived, and the outcome counts once", async () => {
-    const inner = createCluster({ rootNodes: cluster.nodes.map(({ url }) => ({ url })) });
+    const inner = createCluster({ rootNodes: nodes.map(({ server }) => ({ url: server.url })) });
     await inner.connect();
     const turnedAway = new Deferred<void>();
     let refusals = 0;
@@ -200,7 +156,7 @@ describe("scenario 52", () => {
     await breaker.trip();
     clock.now += 1000;
     const probe = await breaker.acquire();
-    const move = await Move.of("{cb:moving}");
+    const move = await beginMove("{cb:moving}", await another("{cb:moving}"), nodes);
     await move.take("{cb:moving}");
     const settled = probe.recordFailure();
     await turnedAway.promise;
@@ -213,40 +169,36 @@ describe("scenario 52", () => {
 
   // The last test: it kills a node.
   test("the replica of a killed primary goes on with the circuit, and the outcome counts once", async () => {
-    const replica = await startServer({ args: CLUSTERED });
-    const admin = quiet(new Redis(replica.port));
-    const client = quiet(new RedisCluster(nodes()));
+    const client = quiet(new RedisCluster(addresses()));
     const breaker = breakerThrough(client, "survivor");
     await breaker.recordFailure();
     const permit = await breaker.acquire();
 
-    const owner = await ownerOf("{cb:survivor}");
-    const [primary, node] = [admins[owner], cluster.nodes[owner]];
-    if (primary === undefined || node === undefined) throw new Error("no node has the slot");
-    const id = String(await primary.cluster("MYID"));
-    const replicaId = String(await admin.cluster("MYID"));
-    const others = admins.filter((other) => other !== primary);
-    /** What another node takes the replica for. */
-    const seenBy = async (other: Redis) =>
-      String(await other.cluster("NODES"))
-        .split("\n")
-        .find((line) => line.startsWith(replicaId));
-    await admin.call("CLUSTER", "MEET", "127.0.0.1", String(node.port));
-    await until(async () => String(await admin.cluster("NODES")).includes(id));
-    await admin.call("CLUSTER", "REPLICATE", id);
-    await until(async () => (await admin.info("replication")).includes("master_link_status:up"));
-    await until(async () => (await Promise.all(others.map(seenBy))).every((line) => line !== undefined));
-    await node.stop();
-    await admin.call("CLUSTER", "FAILOVER", "TAKEOVER");
-    await until(async () => (await Promise.all(others.map(seenBy))).every((line) => line?.includes("master")));
+    const owner = await ownerOf("{cb:survivor}", nodes);
+    const others = nodes.filter((node) => node !== owner);
+    // All know it and it knows all: afterwards nobody is left who would tell it of the others.
+    const replica = await join([...nodes]);
+    const id = String(await owner.admin.cluster("MYID"));
+    const replicaId = String(await replica.admin.cluster("MYID"));
+    /** Whether the others take the replica for this. */
+    const isTakenFor = async (role: string) => {
+      const views = await Promise.all(others.map(async ({ admin }) => String(await admin.cluster("NODES"))));
+      return views.every((view) => new RegExp(`^${replicaId} .* ${role} `, "m").test(view));
+    };
+    await replica.admin.call("CLUSTER", "REPLICATE", id);
+    await until(async () => (await replica.admin.info("replication")).includes("master_link_status:up"));
+    await until(() => isTakenFor(`slave ${id}`));
+    await owner.server.stop();
+    await replica.admin.call("CLUSTER", "FAILOVER", "TAKEOVER");
+    await until(() => isTakenFor("master -"));
     // It may become one before it has heard of the other masters' slots, and says then that the cluster is down.
-    const isUp = async (one: Redis) => String(await one.cluster("INFO")).includes("cluster_state:ok");
-    await until(async () => (await Promise.all([admin, ...others].map(isUp))).every(Boolean));
+    const isUp = async ({ admin }: Node) => String(await admin.cluster("INFO")).includes("cluster_state:ok");
+    await until(async () => (await Promise.all([replica, ...others].map(isUp))).every(Boolean));
 
     expect(await permit.recordFailure()).toBe("applied");
     expect(await breaker.getSnapshot()).toMatchObject({ state: "closed", failuresInWindow: 2 });
     client.disconnect();
-    admin.disconnect();
-    await replica.stop();
+    replica.admin.disconnect();
+    await replica.server.stop();
   });
 });

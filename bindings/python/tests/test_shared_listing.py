@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -14,7 +13,7 @@ import redis.asyncio
 import valkey
 import valkey.asyncio
 from support.clock import ManualClock
-from support.servers import CLUSTERED, Server, start_cluster, start_server, wait_until
+from support.servers import Server, start_cluster, start_server
 from support.sides import Asyncio, side_of
 from support.stores import PATIENT
 from switchgear import ConfigError, InvalidTimeError, Snapshot, StoreError, StoreUnavailableError
@@ -277,8 +276,8 @@ class Place:
     """A cluster, its nodes, and whose slots are where."""
 
     def __init__(self, stack: ExitStack) -> None:
-        self._stack = stack
-        self.nodes = list(stack.enter_context(start_cluster()).nodes)
+        self.cluster = stack.enter_context(start_cluster())
+        self.nodes = self.cluster.nodes
 
     def client(self, side: Any, library: Any = redis) -> Any:
         module = library.asyncio if isinstance(side, Asyncio) else library
@@ -298,24 +297,6 @@ class Place:
         owner.cli("migrate", "127.0.0.1", str(to.port), "", "0", "5000", "keys", key)
         for node in (to, *self.nodes):
             node.cli("cluster", "setslot", slot, "node", theirs)
-
-    def join(self) -> Server:
-        """One more master, without a slot, that all others know."""
-        node = self._stack.enter_context(start_server(args=CLUSTERED))
-        for other in self.nodes:
-            node.cli("cluster", "meet", "127.0.0.1", str(other.port))
-        theirs = node.cli("cluster", "myid")
-        for other in self.nodes:
-            wait_until(partial(_knows, other, theirs))
-        self.nodes.append(node)
-        wait_until(lambda: "cluster_state:ok" in node.cli("cluster", "info"))
-        return node
-
-
-def _knows(node: Server, other: str) -> bool:
-    """Whether a node knows another one as a master; a handshake goes under a name that is not yet its own."""
-    lines = node.cli("cluster", "nodes").splitlines()
-    return any(line.startswith(f"{other} ") and " master " in line for line in lines)
 
 
 @pytest.fixture(scope="module")
@@ -393,7 +374,7 @@ def test_a_master_that_is_new_is_found_and_its_circuits_are_listed(place: Place)
         place.fill(blocking, clients[0][1], prefix)
         for side, client in clients:
             assert names_of(side.do(store_of(side, prefix, client).circuits)) == MANY
-        joined = place.join()
+        joined = place.cluster.join()
         for circuit in MANY[:10]:
             place.move(f"{{{prefix}{circuit}}}", joined)
         assert joined.cli("dbsize") == "10"

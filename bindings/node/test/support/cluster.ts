@@ -70,7 +70,8 @@ export interface Move {
   end(): Promise<void>;
 }
 
-async function until(isSo: () => Promise<boolean>): Promise<void> {
+/** Asks again until it is so. */
+export async function until(isSo: () => Promise<boolean>): Promise<void> {
   while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 20));
 }
 

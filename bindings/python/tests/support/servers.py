@@ -86,7 +86,20 @@ class Cluster:
     """Masters that share the slots."""
 
     def __init__(self, nodes: Sequence[Server]) -> None:
-        self.nodes = nodes
+        self.nodes = list(nodes)
+
+    def join(self) -> Server:
+        """One more master, without a slot: all know it, and it knows them all with their slots."""
+        node = start_server(args=CLUSTERED)
+        others = list(self.nodes)
+        self.nodes.append(node)
+        for other in others:
+            node.cli("cluster", "meet", "127.0.0.1", str(other.port))
+        identity = node.cli("cluster", "myid")
+        for other in others:
+            wait_until(partial(is_taken_for, other, identity, "master"))
+        wait_until(partial(has_all_slots, node))
+        return node
 
     def stop(self) -> None:
         for node in self.nodes:
@@ -124,12 +137,23 @@ def start_cluster(masters: int = 3) -> Cluster:
         create = ["redis-cli", "--cluster", "create", *addresses, "--cluster-replicas", "0", "--cluster-yes"]
         subprocess.run(create, check=True, capture_output=True)
         for node in nodes:
-            wait_until(partial(_has_all_slots, node))
+            wait_until(partial(has_all_slots, node))
     except BaseException:
         for node in nodes:
             node.stop()
         raise
     return Cluster(nodes)
+
+
+def has_all_slots(node: Server) -> bool:
+    """Whether a node knows of each slot who has it."""
+    return "cluster_state:ok" in node.cli("cluster", "info")
+
+
+def is_taken_for(node: Server, identity: str, role: str) -> bool:
+    """Whether a node takes another one for a "master", or a "slave". A handshake goes under a name not yet its own."""
+    lines = node.cli("cluster", "nodes").splitlines()
+    return any(line.startswith(f"{identity} ") and role in line.split()[2].split(",") for line in lines)
 
 
 def own_port() -> int:
@@ -186,10 +210,6 @@ _GUARDIAN = """
 
 class _PortTakenError(Exception):
     pass
-
-
-def _has_all_slots(node: Server) -> bool:
-    return "cluster_state:ok" in node.cli("cluster", "info")
 
 
 def _on_some_port(start: Callable[[int], _T]) -> _T:
