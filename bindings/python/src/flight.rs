@@ -1,7 +1,7 @@
 //! One admission that is under way, and who waits for it beside its leader.
 
 use std::mem;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::Instant;
 
 use pyo3::prelude::*;
@@ -10,18 +10,17 @@ use crate::convert::locked;
 
 /// What one thread asks for the others. It lands once; who joins later is told at once what came of it.
 #[pyclass(frozen, module = "switchgear._native")]
-#[derive(Clone)]
 pub struct Flight {
     #[pyo3(get)]
     ticket: u64,
     since: Instant,
-    course: Arc<Mutex<Course>>,
+    course: Mutex<Course>,
 }
 
 impl Flight {
     /// The admission of this ticket, which begins now.
     pub fn new(ticket: u64) -> Self {
-        Self { ticket, since: Instant::now(), course: Arc::default() }
+        Self { ticket, since: Instant::now(), course: Mutex::default() }
     }
 }
 

@@ -169,7 +169,7 @@ pub struct Circuit {
 struct Desk {
     engine: SharedCircuit,
     /// The admission that others may join, and who has.
-    flight: Option<(u64, Flight)>,
+    flight: Option<(u64, Py<Flight>)>,
     /// Tells this engine from the others of the process, and of those that it was forked from.
     serial: u64,
     /// What takes what need not be asked for.
@@ -180,29 +180,40 @@ struct Desk {
 struct Taken {
     step: Step,
     ticket: Option<u64>,
-    flight: Option<Flight>,
+    flight: Option<Py<Flight>>,
     asks: Vec<Asked>,
     /// Nothing of Python is dropped under the lock.
-    former: Option<(u64, Flight)>,
+    former: Option<(u64, Py<Flight>)>,
+}
+
+/// What asking for a call comes to.
+#[derive(IntoPyObject)]
+pub enum AdmissionSeen {
+    /// Somebody else asks the same, and there is nothing else to it.
+    Joins(Py<Flight>),
+    Steps(StepSeen),
 }
 
 impl Desk {
-    fn begun(&mut self, begun: Begun, admits: bool) -> Taken {
+    fn begun(&mut self, py: Python<'_>, begun: Begun, admits: bool) -> PyResult<Taken> {
         let (step, ticket) = match begun {
             Begun::Answered(step) => (step, None),
             Begun::Wait(ticket) => (Step::default(), Some(ticket)),
             Begun::Join(ticket) => {
-                let joined = self.flight.as_ref().filter(|(led, _)| *led == ticket).map(|(_, flight)| flight.clone());
-                return Taken { flight: joined, ..self.take(Step::default()) };
+                let flight = self.flight.as_ref().filter(|(led, _)| *led == ticket);
+                return Ok(Taken {
+                    flight: flight.map(|(_, flight)| flight.clone_ref(py)),
+                    ..self.take(Step::default())
+                });
             }
         };
         let mut taken = Taken { ticket, ..self.take(step) };
         if let Some(ticket) = ticket.filter(|_| admits) {
-            let flight = Flight::new(ticket);
-            taken.flight = Some(flight.clone());
+            let flight = Py::new(py, Flight::new(ticket))?;
+            taken.flight = Some(flight.clone_ref(py));
             taken.former = self.flight.replace((ticket, flight));
         }
-        taken
+        Ok(taken)
     }
 
     fn take(&mut self, step: Step) -> Taken {
@@ -241,10 +252,13 @@ impl Circuit {
         })
     }
 
-    fn admit(&self, py: Python<'_>, node: &Node, host: Moment, store: Option<Moment>) -> PyResult<StepSeen> {
+    fn admit(&self, py: Python<'_>, node: &Node, host: Moment, store: Option<Moment>) -> PyResult<AdmissionSeen> {
         let at = times(host, store);
-        let taken = self.asked(node, true, |engine, node| engine.admit(node, at));
-        self.seen(py, taken)
+        let taken = self.asked(py, node, true, |engine, node| engine.admit(node, at))?;
+        Ok(match taken {
+            Taken { ticket: None, flight: Some(flight), asks, .. } if asks.is_empty() => AdmissionSeen::Joins(flight),
+            taken => AdmissionSeen::Steps(self.seen(py, taken)?),
+        })
     }
 
     fn admit_unasked(&self, py: Python<'_>, host: Moment, store: Option<Moment>) -> PyResult<StepSeen> {
@@ -269,13 +283,13 @@ impl Circuit {
     ) -> PyResult<StepSeen> {
         let outcome: Outcome = outcome_of(outcome)?;
         let (at, permit) = (times(host, store), grant.map(|grant| grant.permit));
-        let taken = self.asked(node, false, |engine, node| engine.settle(node, at, permit, outcome));
+        let taken = self.asked(py, node, false, |engine, node| engine.settle(node, at, permit, outcome))?;
         self.seen(py, taken)
     }
 
     fn get_state(&self, py: Python<'_>, node: &Node, host: Moment, store: Option<Moment>) -> PyResult<StepSeen> {
         let at = times(host, store);
-        let taken = self.asked(node, false, |engine, node| engine.get_state(node, at));
+        let taken = self.asked(py, node, false, |engine, node| engine.get_state(node, at))?;
         self.seen(py, taken)
     }
 
@@ -417,13 +431,14 @@ impl Circuit {
 
     fn asked(
         &self,
+        py: Python<'_>,
         node: &Node,
         admits: bool,
         ask: impl FnOnce(&mut SharedCircuit, &mut switchgear_core::shared::Node) -> Begun,
-    ) -> Taken {
+    ) -> PyResult<Taken> {
         let mut desk = locked(&self.desk);
         let begun = ask(&mut desk.engine, &mut locked(&node.inner));
-        desk.begun(begun, admits)
+        desk.begun(py, begun, admits)
     }
 
     fn told(
@@ -440,9 +455,9 @@ impl Circuit {
         let taken = {
             let mut desk = locked(&self.desk);
             let begun = desk.engine.control(&mut locked(&node.inner), at, control);
-            begun.map(|begun| desk.begun(begun, false))
+            begun.map(|begun| desk.begun(py, begun, false))
         };
-        self.seen(py, taken.map_err(|error| error.raise(py))?)
+        self.seen(py, taken.map_err(|error| error.raise(py))??)
     }
 
     /// A command as the client takes it.
@@ -488,7 +503,7 @@ impl Circuit {
         Ok(StepSeen {
             answer: answer.map(|answer| self.answer(py, answer)).transpose()?,
             ticket,
-            flight: flight.map(|flight| Py::new(py, flight)).transpose()?,
+            flight,
             others: match others {
                 Others::Share => "share",
                 Others::AskAgain => "ask-again",

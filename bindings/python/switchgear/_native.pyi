@@ -419,7 +419,8 @@ class Circuit:
         `reads_primary`: whether a plain read goes to the server that takes writes. Raises `InvalidNameError`."""
     @property
     def routing_key(self) -> str: ...
-    def admit(self, node: Node, host: int, store: int | None) -> Step: ...
+    def admit(self, node: Node, host: int, store: int | None) -> Step | Flight:
+        """A flight is to be joined, and there is nothing else to be done for the call."""
     def admit_unasked(self, host: int, store: int | None) -> Step:
         """Decides without the store, as while it is away."""
     def settle(self, node: Node, host: int, store: int | None, grant: SharedGrant | None, outcome: int) -> Step: ...

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Collection, Coroutine, Generator, Iterable
 from contextlib import suppress
 from typing import Any, TypeVar
 
 from switchgear._error import StoreError
-from switchgear._native import Ask, Flight
+from switchgear._native import Ask
 from switchgear.redis._awaiting_connection import idle_connection
 from switchgear.redis._blocking import encoded, names_no_key
 from switchgear.redis._carry import PATIENCE_SECONDS
 from switchgear.redis._clients import Client, Kind
 from switchgear.redis._replies import error_text, is_answer, is_broken_connection
-from switchgear.redis._talk import Answer, Landed, Talk
+from switchgear.redis._talk import Answer, Talk
 
 T = TypeVar("T")
 
@@ -37,7 +36,6 @@ class AsyncLine:
         self._patience_seconds = max(self._seconds, PATIENCE_SECONDS)
         # The event loop alone would let the garbage collector have them.
         self._tasks: set[asyncio.Future[Any]] = set()
-        self._limits = _Limits(None)
 
     async def converse(
         self,
@@ -109,29 +107,6 @@ class AsyncLine:
     def due(self) -> float:
         """When what begins now is over, on the clock of the event loop."""
         return asyncio.get_running_loop().time() + self._seconds
-
-    def join(self, flight: Flight, due: float) -> Landed | asyncio.Future[Landed | None]:
-        """What came of somebody else's admission, or what gives that; nothing if it has not come by the deadline."""
-        loop = asyncio.get_running_loop()
-        waiting: asyncio.Future[Landed | None] = loop.create_future()
-
-        def land(landed: Landed) -> None:
-            if asyncio._get_running_loop() is loop:
-                if not waiting.done():
-                    waiting.set_result(landed)
-                return
-            with suppress(RuntimeError):
-                # An event loop that has ended has nobody who waits.
-                loop.call_soon_threadsafe(land, landed)
-
-        landed = flight.join(land)
-        if landed is not None:
-            return landed
-        limits = self._limits
-        if limits.loop is not loop:
-            limits = self._limits = _Limits(loop)
-        limits.add(due, waiting)
-        return waiting
 
     def post_rest(self, talk: Talk) -> None:
         """Sends what came of a conversation and nobody waits for."""
@@ -299,52 +274,6 @@ async def _wait(tasks: Collection[asyncio.Future[Any]], due: float) -> bool:
     loop = asyncio.get_running_loop()
     _, pending = await asyncio.wait(tasks, timeout=max(0.0, due - loop.time()))
     return not pending
-
-
-class _Limits:
-    """Ends the waiting of those who have waited too long in one event loop, with one timer for all of them.
-
-    There may be hundreds who wait for one answer, and hardly ever one for whom it does not come in time.
-    """
-
-    __slots__ = ("_timer", "_waiting", "loop")
-
-    def __init__(self, loop: asyncio.AbstractEventLoop | None) -> None:
-        self.loop = loop
-        #: From when on each waits no more; the first is the first.
-        self._waiting: deque[tuple[float, asyncio.Future[Any]]] = deque()
-        self._timer: asyncio.TimerHandle | None = None
-
-    def add(self, due: float, waiting: asyncio.Future[Any]) -> None:
-        """Gives a future that is not done when it is due nothing as its result."""
-        queue = self._waiting
-        while queue and queue[0][1].done():
-            queue.popleft()
-        if queue and queue[-1][0] > due:
-            # It has waited for another answer before.
-            timer = waiting.get_loop().call_at(due, _give_nothing, waiting)
-            waiting.add_done_callback(lambda _: timer.cancel())
-            return
-        queue.append((due, waiting))
-        if self._timer is None:
-            self._timer = waiting.get_loop().call_at(due, self._end)
-
-    def _end(self) -> None:
-        """Ends what is due."""
-        queue, self._timer = self._waiting, None
-        while queue:
-            due, waiting = queue[0]
-            loop = waiting.get_loop()
-            if not waiting.done() and due > loop.time():
-                self._timer = loop.call_at(due, self._end)
-                return
-            queue.popleft()
-            _give_nothing(waiting)
-
-
-def _give_nothing(waiting: asyncio.Future[Any]) -> None:
-    if not waiting.done():
-        waiting.set_result(None)
 
 
 class _Begun(Coroutine[Any, Any, Any]):

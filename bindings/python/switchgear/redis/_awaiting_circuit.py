@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from switchgear._async_generator import guard_async_generator
 from switchgear._awaitable import is_async_generator, is_generator, is_plain
@@ -14,15 +14,18 @@ from switchgear._classify import Ending, raised
 from switchgear._error import Refusal
 from switchgear._fallback import NO_OPTIONS
 from switchgear._generator import Life, guard_generator
-from switchgear._native import SharedGrant
+from switchgear._native import Flight, SharedGrant
 from switchgear._permit import AsyncPermit
 from switchgear._settle import AsyncSettle, settle_as_async
 from switchgear._types import Settled, Snapshot
 from switchgear.redis._awaiting import AsyncLine
+from switchgear.redis._crowd import Crowd
 from switchgear.redis._engine import Control
 from switchgear.redis._link import Link
 from switchgear.redis._shared import Asking, PreparedSharedPolicy, rules_of
 from switchgear.redis._talk import Answer, Landed, Talk
+
+T = TypeVar("T")
 
 
 class AwaitingCircuit(Told):
@@ -37,7 +40,7 @@ class AwaitingCircuit(Told):
         noted: Told of each change whether the circuit is closed now.
     """
 
-    __slots__ = ("_asking", "_line", "_settling", "hints")
+    __slots__ = ("_asking", "_crowd", "_line", "_settling", "hints")
 
     def __init__(
         self,
@@ -51,32 +54,26 @@ class AwaitingCircuit(Told):
         self._asking = Asking(self, link, policy, noted)
         #: What lets a call through without a question.
         self.hints = self._asking.engine.standing
+        # Who waits with others, since somebody has last asked.
+        self._crowd: Crowd | None = None
         # Outcomes of cancelled calls that are on their way to the store.
         self._settling: set[asyncio.Task[Settled]] = set()
 
-    async def admit(self) -> AsyncSettle | Refusal:
+    def admit(self) -> Awaitable[AsyncSettle | Refusal]:
         """How a call that goes ahead is settled, or why it does not.
 
         Under `observe` every call goes ahead; one that would have been refused has been told as refused, and that is
         all that is said and counted of it.
         """
-        grant = await self._ask()
-        if isinstance(grant, Exception):
-            return _ignore if self.rules.host.observe else grant
-        return partial(self.settle, grant)
+        return self._ask(self._settle_of)
 
-    async def acquire(self) -> AsyncPermit:
+    def acquire(self) -> Awaitable[AsyncPermit]:
         """The permit of one call. Raises the refusal."""
-        grant = await self._ask()
-        if not isinstance(grant, Exception):
-            return AsyncPermit(self, grant, probe=grant.is_probe)
-        if not self.rules.host.observe:
-            raise grant
-        return AsyncPermit(self, UNCOUNTED)
+        return self._ask(self._permit_of)
 
-    async def can_execute(self) -> bool:
+    def can_execute(self) -> Awaitable[bool]:
         """Asks for one call by hand."""
-        return not isinstance(await self._ask(), Exception) or self.rules.host.observe
+        return self._ask(lambda answer: not isinstance(answer, Exception) or self.rules.host.observe)
 
     async def settle_by_hand(self, grant: Any, ending: Ending) -> Settled:
         """Counts an ending and tells it, also where the caller is cancelled meanwhile."""
@@ -141,34 +138,53 @@ class AwaitingCircuit(Told):
         """Does a manual operation."""
         self._asking.check_done(await self._line.converse(self._asking.engine.control(operation, for_ms)))
 
-    async def _ask(self) -> SharedGrant | Refusal:
-        """Asks for one call: the grant, or the refusal, which was told already.
+    async def _ask(self, given: Callable[[SharedGrant | Refusal], T]) -> T:
+        """Asks for one call, and gives what is made of the grant, or of the refusal, which was told already.
 
         It asks, or waits with others for what somebody has asked; all in all until one deadline.
         """
-        asking, line = self._asking, self._line
+        asking = self._asking
         engine = asking.engine
         answer: Answer | None = engine.free()
         if answer is None:
-            talk = engine.admit()
-            due = line.due()
-            while talk.joins and talk.flight is not None:
-                line.post_rest(talk)
-                flight = talk.flight
-                landed = line.join(flight, due)
-                after = engine.after(landed if isinstance(landed, Landed) else await landed, flight)
-                if not isinstance(after, Talk):
+            loop, due = asyncio.get_running_loop(), self._line.due()
+            asked = engine.admit()
+            while isinstance(asked, Flight):
+                crowd = self._crowd
+                if crowd is None or crowd.flight is not asked or crowd.loop is not loop:
+                    crowd = self._crowd = Crowd(asked, loop)
+                landed = crowd.wait(due)
+                after = engine.after(landed if isinstance(landed, Landed) else await landed, asked)
+                if not isinstance(after, (Talk, Flight)):
                     answer = after
                     break
-                talk = after
+                asked = after
             else:
-                # A slot that a cancelled call of this process is giving back is free for this one.
-                ahead = list(self._settling) if self._settling else None
-                answer = await line.converse(talk, due, ahead=ahead)
-                if talk.answer is None:
-                    # Somebody who had waited for it has given it up before us.
-                    answer = await line.converse(engine.admit_unasked(engine.too_late()))
-        return answer if isinstance(answer, SharedGrant) else asking.refusal(answer)
+                answer = await self._lead(asked, due)
+        return given(answer if isinstance(answer, SharedGrant) else asking.refusal(answer))
+
+    async def _lead(self, talk: Talk, due: float) -> Answer:
+        """Asks for this call, and for all that join it."""
+        # A slot that a cancelled call of this process is giving back is free for this one.
+        ahead = list(self._settling) if self._settling else None
+        answer = await self._line.converse(talk, due, ahead=ahead)
+        if talk.answer is None:
+            # Somebody who had waited for it has given it up before us.
+            engine = self._asking.engine
+            return await self._line.converse(engine.admit_unasked(engine.too_late()))
+        return answer
+
+    def _settle_of(self, answer: SharedGrant | Refusal) -> AsyncSettle | Refusal:
+        if isinstance(answer, Exception):
+            return _ignore if self.rules.host.observe else answer
+        return partial(self.settle, answer)
+
+    def _permit_of(self, answer: SharedGrant | Refusal) -> AsyncPermit:
+        if not isinstance(answer, Exception):
+            return AsyncPermit(self, answer, probe=answer.is_probe)
+        if not self.rules.host.observe:
+            raise answer
+        return AsyncPermit(self, UNCOUNTED)
 
     def _told_to_store(self, talk: Talk, ending: Ending, *, hurries: bool) -> asyncio.Task[Settled] | None:
         """Tells the store of an ending, in a task of its own: a caller who is cancelled takes nothing back."""

@@ -9,7 +9,7 @@ from typing import Any
 from switchgear._circuit import UNCOUNTED, SyncCircuit
 from switchgear._classify import NEUTRAL, Ending
 from switchgear._error import Refusal
-from switchgear._native import SharedGrant
+from switchgear._native import Flight, SharedGrant
 from switchgear._permit import SharedPermit
 from switchgear._types import Snapshot
 from switchgear.redis._blocking import Line, Posted
@@ -102,17 +102,15 @@ class BlockingCircuit(SyncCircuit[SharedPermit]):
     def _admission(self) -> Answer:
         """Asks for one call, or waits with others for what somebody has asked; all in all until one deadline."""
         engine = self._asking.engine
-        talk = engine.admit()
+        asked = engine.admit()
         deadline = self._line.deadline()
-        while talk.joins and talk.flight is not None:
-            self._line.post_rest(talk)
-            flight = talk.flight
-            after = engine.after(self._line.join(flight, deadline), flight)
-            if not isinstance(after, Talk):
+        while isinstance(asked, Flight):
+            after = engine.after(self._line.join(asked, deadline), asked)
+            if not isinstance(after, (Talk, Flight)):
                 return after
-            talk = after
-        answer = self._converse(talk, deadline)
-        if talk.answer is None:
+            asked = after
+        answer = self._converse(asked, deadline)
+        if asked.answer is None:
             # Somebody who had waited for it has given it up before us.
             return self._line.converse(engine.admit_unasked(engine.too_late()))
         return answer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable, Iterator
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from switchgear._config import HostPolicy
 from switchgear._error import StoreError
@@ -23,11 +23,19 @@ from switchgear._native import (
     forked,
     is_moment,
 )
+from switchgear.redis._clients import Kind
 from switchgear.redis._link import Link, StoreEvent, both
 from switchgear.redis._talk import Answer, Landed, Talk, Times
 
 #: The manual operations.
 Control = Literal["reset", "trip", "force_open", "disable"]
+
+
+class Sends(Protocol):
+    """What the engine needs of the way to the store."""
+
+    def post_rest(self, talk: Talk) -> None:
+        """Sends what came of a conversation and nobody waits for."""
 
 
 class _OfProcess:
@@ -52,7 +60,7 @@ class Engine:
     def __init__(
         self,
         name: str,
-        link: Link[object],
+        link: Link[Sends],
         config: SharedConfig,
         host: HostPolicy,
         on_transition: Callable[[Transition, str | None], None],
@@ -67,6 +75,7 @@ class Engine:
         self.link = link
         self._on_transition = on_transition
         self._config = config
+        self._has_one_node = link.client.kind is not Kind.CLUSTER
         self._times = link.times if host.clock is None else both(host.clock)
         self._is_host_time = host.clock is None and link.is_host_time
         #: What calls need not ask for.
@@ -83,26 +92,36 @@ class Engine:
         # A clock that gives no time is for `admit` to refuse.
         return self.standing.grant_at(now) if is_moment(now) else None
 
-    def admit(self) -> Talk:
-        """Asks for one call. Raises `InvalidTimeError` if the clock is wrong, or what the clock raises."""
+    def admit(self) -> Talk | Flight:
+        """Asks for one call, or gives what has been asked for others already, to be joined.
+
+        Raises `InvalidTimeError` if the clock is wrong, or what the clock raises.
+        """
         self.link.listen()
         engine, at, node = self._engine(), self._times(), self._node()
-        return Talk.begun(self, engine, node, at, engine.admit(node, *at))
+        step = engine.admit(node, *at)
+        if isinstance(step, Flight):
+            return step
+        talk = Talk.begun(self, engine, node, at, step)
+        if (flight := talk.joined) is None:
+            return talk
+        self.link.line.post_rest(talk)
+        return flight
 
     def admit_unasked(self, error: StoreError | None) -> Talk:
         """Decides on one call without the store, because of an error. Raises as `admit`."""
         engine, at, node = self._engine(), self._times(), self._node()
         return Talk.begun(self, engine, node, at, engine.admit_unasked(*at), error=error)
 
-    def after(self, landed: Landed | None, flight: Flight) -> Answer | Talk:
+    def after(self, landed: Landed | None, flight: Flight) -> Answer | Talk | Flight:
         """What comes of having joined a flight, which may not have landed within the deadline. Raises as `admit`."""
         if landed is None:
             self._bury(flight)
             return self.admit_unasked(self.too_late())
-        if landed.others == "ask-again":
-            return self.admit()
         if landed.others == "share" and landed.answer is not None:
             return landed.answer
+        if landed.others == "ask-again":
+            return self.admit()
         return self.admit_unasked(landed.error)
 
     def settle(self, grant: SharedGrant | None, outcome: int, counted: Callable[[], None] | None) -> Talk:
@@ -211,6 +230,8 @@ class Engine:
         """
         here = self._of_process
         before = here.node
+        if before is not None and self._has_one_node:
+            return before
         node = here.node = self.link.nodes.of(self.key, before)
         if before is not None and before is not node and before.replaced():
             self.report_health("restored", "node", None)

@@ -15,7 +15,7 @@ from switchgear._events import Emitter
 from switchgear._failure_text import failure_text
 from switchgear._native import Denial, Loudness, SharedConfig, SharedGrant, Transition
 from switchgear._types import Policy, Snapshot, StateChange
-from switchgear.redis._engine import Engine
+from switchgear.redis._engine import Engine, Sends
 from switchgear.redis._link import Link
 from switchgear.redis._talk import Answer, Talk
 
@@ -107,7 +107,7 @@ class Inquiry:
     def __init__(
         self,
         name: str,
-        link: Link[object],
+        link: Link[Sends],
         policy: PreparedSharedPolicy,
         changed: Callable[[Transition, str | None], None],
         heard: Loudness | None = None,
@@ -156,7 +156,7 @@ class Asking(Inquiry):
     def __init__(
         self,
         told: Told,
-        link: Link[object],
+        link: Link[Sends],
         policy: PreparedSharedPolicy,
         noted: Callable[[bool], object] | None,
     ) -> None:
@@ -222,7 +222,7 @@ def unavailable(circuit: str, cause: StoreError) -> StoreUnavailableError:
     return error
 
 
-def rules_of(name: object, link: Link[object], policy: PreparedSharedPolicy) -> tuple[CallRules, Emitter]:
+def rules_of(name: object, link: Link[Sends], policy: PreparedSharedPolicy) -> tuple[CallRules, Emitter]:
     """What all calls of one circuit have in common, and who listens to them.
 
     Raises:

@@ -137,9 +137,9 @@ class Talk:
         self._circuit.goes_ahead(posted)
 
     @property
-    def joins(self) -> bool:
-        """Whether somebody else asks."""
-        return self._ticket is None and self.flight is not None
+    def joined(self) -> Flight | None:
+        """What somebody else has asked for already, if that is so."""
+        return self.flight if self._ticket is None else None
 
     def take(self) -> Ask | None:
         """What to send for it now."""
