@@ -109,7 +109,10 @@ async def enter_async(
     deadline = None if call.timeout_ms is None else Deadline(rules.circuit, call.timeout_ms)
     try:
         if deadline is None:
-            value, was_awaited = await _result(fn, args, kwargs)
+            # As `_result` does, for less.
+            value = fn(*args, **kwargs)
+            if was_awaited := must_be_awaited(value):
+                value = await value
         else:
             value, was_awaited = await deadline.run(lambda: _result(fn, args, kwargs))
     except BaseException as error:
