@@ -23,7 +23,7 @@ from switchgear.redis._crowd import Crowd
 from switchgear.redis._engine import Control
 from switchgear.redis._link import Link
 from switchgear.redis._shared import Asking, PreparedSharedPolicy, rules_of
-from switchgear.redis._talk import Answer, Landed, Talk
+from switchgear.redis._talk import Answer, Talk
 
 T = TypeVar("T")
 
@@ -153,8 +153,9 @@ class AwaitingCircuit(Told):
                 crowd = self._crowd
                 if crowd is None or crowd.flight is not asked or crowd.loop is not loop:
                     crowd = self._crowd = Crowd(asked, loop)
-                landed = crowd.wait(due)
-                after = engine.after(landed if isinstance(landed, Landed) else await landed, asked)
+                if crowd.landed is None:
+                    await crowd.wait(due)
+                after = engine.after(crowd.landed, asked)
                 if not isinstance(after, (Talk, Flight)):
                     answer = after
                     break
@@ -167,7 +168,11 @@ class AwaitingCircuit(Told):
         """Asks for this call, and for all that join it."""
         # A slot that a cancelled call of this process is giving back is free for this one.
         ahead = list(self._settling) if self._settling else None
-        answer = await self._line.converse(talk, due, ahead=ahead)
+        try:
+            answer = await self._line.converse(talk, due, ahead=ahead)
+        finally:
+            # It has landed, and nobody joins it any more. A circuit has no hold of an event loop.
+            self._crowd = None
         if talk.answer is None:
             # Somebody who had waited for it has given it up before us.
             engine = self._asking.engine
@@ -183,7 +188,10 @@ class AwaitingCircuit(Told):
         if not isinstance(answer, Exception):
             return AsyncPermit(self, answer, probe=answer.is_probe)
         if not self.rules.host.observe:
-            raise answer
+            try:
+                raise answer
+            finally:
+                del answer
         return AsyncPermit(self, UNCOUNTED)
 
     def _told_to_store(self, talk: Talk, ending: Ending, *, hurries: bool) -> asyncio.Task[Settled] | None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeAlias
 
 from switchgear._native import Flight
 from switchgear.redis._talk import Landed
 
-Waiting: TypeAlias = "asyncio.Future[Landed | None]"
+Waiting: TypeAlias = "asyncio.Future[None]"
 
 
 class Crowd:
@@ -18,61 +20,60 @@ class Crowd:
     It is the event loop's: only `_land` may be called from elsewhere.
     """
 
-    __slots__ = ("_dues", "_ends_at", "_landed", "_timer", "_waiting", "flight", "loop")
+    __slots__ = ("__weakref__", "_ends_at", "_timer", "_waiting", "flight", "landed", "loop")
 
     def __init__(self, flight: Flight, loop: asyncio.AbstractEventLoop) -> None:
-        #: What they wait for; `None` once nobody does, for it has hold of this in turn.
-        self.flight: Flight | None = flight
+        self.flight = flight
         self.loop = loop
-        # Who waits, and until when; two lists, for each call of a busy circuit comes by here.
-        self._waiting: list[Waiting] = []
-        self._dues: list[float] = []
+        # Who waits, and until when: in one, so that an exception out of nowhere (a signal's, say) leaves no half of it.
+        self._waiting: dict[Waiting, float] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._ends_at = 0.0
-        self._landed = flight.join(self._land)
+        #: What came of it, once it has landed: who was woken because he is due may find it, too.
+        self.landed: Landed | None = None
+        if (landed := flight.join(_landing(weakref.ref(self)))) is not None:
+            self.landed = landed
 
-    def wait(self, due: float) -> Landed | Waiting:
-        """What came of it, or what gives that: nothing, if it has not come when that is due on the loop's clock."""
-        if self._landed is not None:
-            return self._landed
+    def wait(self, due: float) -> Waiting:
+        """What is done when it has landed, or else when that is due on the loop's clock."""
         waiting: Waiting = self.loop.create_future()
-        self._waiting.append(waiting)
-        self._dues.append(due)
+        self._waiting[waiting] = due
         # Earlier than the first is who has waited for another answer before.
         if self._timer is None or due < self._ends_at:
             self._end_at(due)
         return waiting
 
     def _land(self, landed: Landed) -> None:
-        if asyncio._get_running_loop() is not self.loop:
-            with suppress(RuntimeError):
-                # An event loop that has ended has nobody who waits.
-                self.loop.call_soon_threadsafe(self._land, landed)
-            return
-        self._landed, self.flight = landed, None
+        """Takes what came of it. Called anywhere: in another thread, or by the garbage collector in the midst of this.
+
+        It collects a leader whose event loop was closed over him, say.
+        """
+        self.landed = landed
+        is_here = asyncio._get_running_loop() is self.loop
+        with suppress(RuntimeError):
+            # An event loop that has ended has nobody who waits.
+            (self.loop.call_soon if is_here else self.loop.call_soon_threadsafe)(self._wake)
+
+    def _wake(self) -> None:
         self._stop_timer()
-        waiting, self._waiting, self._dues = self._waiting, [], []
+        waiting, self._waiting = self._waiting, {}
         for one in waiting:
             if not one.done():
-                one.set_result(landed)
+                one.set_result(None)
 
     def _end(self) -> None:
         """Ends the waiting of those who have waited long enough."""
         now = self.loop.time()
-        waiting, dues = self._waiting, self._dues
-        self._waiting, self._dues, self._timer = [], [], None
-        for one, due in zip(waiting, dues, strict=True):
+        waiting, self._waiting, self._timer = self._waiting, {}, None
+        for one, due in waiting.items():
             if one.done():
                 continue
             if due > now:
-                self._waiting.append(one)
-                self._dues.append(due)
+                self._waiting[one] = due
             else:
                 one.set_result(None)
-        if self._dues:
-            self._end_at(min(self._dues))
-        else:
-            self.flight = None
+        if self._waiting:
+            self._end_at(min(self._waiting.values()))
 
     def _end_at(self, due: float) -> None:
         self._stop_timer()
@@ -83,3 +84,17 @@ class Crowd:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def _landing(crowd: weakref.ref[Crowd]) -> Callable[[Landed], None]:
+    """What a flight calls.
+
+    The timer of those who wait has hold of them. Had the flight, too, nobody would ever collect those whose event loop
+    has ended before it landed: what is native the collector does not look into.
+    """
+
+    def land(landed: Landed) -> None:
+        if (those := crowd()) is not None:
+            those._land(landed)
+
+    return land
