@@ -222,6 +222,7 @@ class CircuitBreaker(Scope, SyncBreaker):
                 return self._circuit.hot_returned(epoch, given, NO_OPTIONS, (), {})
             result = await given
         except BaseException as error:
+            given = None
             check_fn(fn)
             self._circuit.hot_raised(epoch, error)
             raise

@@ -116,6 +116,8 @@ async def enter_async(
         else:
             value, was_awaited = await deadline.run(lambda: _result(fn, args, kwargs))
     except BaseException as error:
+        # Here and elsewhere: a future has hold of its error, and that of the frames which it came through.
+        value = None
         timed_out = deadline is not None and deadline.missed
         ending_of = partial(raised, error, rules, rules.since(begun), timed_out=timed_out)
         fallback = fallback_after(await settle_as_async(settle, ending_of), call)
@@ -198,7 +200,12 @@ def awaitable_given(rules: CallRules, other: str) -> TypeError:
 async def _result(fn: Callable[..., Any], args: Args, kwargs: Kwargs) -> tuple[Any, bool]:
     """What a function gives in the end, and whether it had to be awaited."""
     given = fn(*args, **kwargs)
-    return (await given, True) if must_be_awaited(given) else (given, False)
+    if not must_be_awaited(given):
+        return given, False
+    try:
+        return await given, True
+    finally:
+        del given
 
 
 def _without_waiting(settle: AsyncSettle, ways: AsyncWays) -> Settle:

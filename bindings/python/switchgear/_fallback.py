@@ -88,6 +88,8 @@ async def recover_async(
     except Exception as later:
         _add_cause(later, error)
         raise
+    finally:
+        del value
 
 
 def recover_any(

@@ -739,6 +739,11 @@ def test_an_error_is_gone_when_its_handler_is(policy: dict[str, Any]) -> None:
     async def fail_now() -> NoReturn:
         raise BoomError
 
+    def failed() -> asyncio.Future[None]:
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        future.set_exception(BoomError())
+        return future
+
     def fail_in_generator() -> Generator[int, None, None]:
         yield 1
         raise BoomError
@@ -766,6 +771,10 @@ def test_an_error_is_gone_when_its_handler_is(policy: dict[str, Any]) -> None:
         for one in (breaker, opened):
             await noted_async(lambda one=one: one.execute_async(fail_now))  # type: ignore[misc]  # as above
             await noted_async(one(fail_now))
+            # A future has hold of its error.
+            await noted_async(lambda one=one: one.execute_async(failed))  # type: ignore[misc]  # as above
+            await noted_async(lambda one=one: one.execute_async(failed, timeout_ms=60_000))  # type: ignore[misc]  # as above
+        await noted_async(lambda: opened.execute_async(fail_now, fallback=lambda _: failed()))
 
     gc.collect()
     gc.disable()
@@ -779,7 +788,7 @@ def test_an_error_is_gone_when_its_handler_is(policy: dict[str, Any]) -> None:
         noted(thrown_in)
         run(main)
         assert [reference for reference in kept if reference() is not None] == []
-        assert len(kept) == 15
+        assert len(kept) == 20
     finally:
         gc.enable()
 

@@ -8,6 +8,7 @@ import gc
 import inspect
 import socket
 import warnings
+import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
@@ -604,6 +605,52 @@ def test_a_slot_is_free_although_the_event_loop_ends_with_the_cancelled_call(red
         left.clear()
         gc.collect()
     assert asyncio.run(look()) == 0
+
+
+@pytest.mark.thread_unsafe(reason="the collector is the whole process's")
+def test_an_error_is_gone_when_its_handler_is(redis_server: Server) -> None:
+    kept: list[weakref.ref[BaseException]] = []
+
+    async def noted(call: Callable[[], Awaitable[object]]) -> None:
+        try:
+            await call()
+        except Exception as error:
+            kept.append(weakref.ref(error))
+        else:
+            raise AssertionError("it raised nothing")
+
+    def failed() -> asyncio.Future[None]:
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        future.set_exception(BoomError())
+        return future
+
+    async def enter(breaker: DistributedCircuitBreaker) -> None:
+        async with breaker:
+            pass
+
+    async def test(here: Place) -> None:
+        closed, cached, opened = here.breaker(), here.breaker(closed_cache_ms=60_000), here.breaker()
+        await opened.force_open()
+        for breaker in (closed, cached):
+            await breaker.execute(ok)
+            await noted(lambda breaker=breaker: breaker.execute(fail))  # type: ignore[misc]  # mypy cannot infer it
+            await noted(lambda breaker=breaker: breaker.execute(failed))  # type: ignore[misc]  # as above
+            await noted(breaker(fail))
+        await noted(lambda: opened.execute(ok))
+        await noted(opened(ok))
+        await noted(opened.acquire)
+        await noted(lambda: enter(opened))
+        # What an event loop still has to do has hold of it.
+        await asyncio.sleep(0)
+        assert [reference for reference in kept if reference() is not None] == []
+        assert len(kept) == 10
+
+    gc.collect()
+    gc.disable()
+    try:
+        at(redis_server, test)
+    finally:
+        gc.enable()
 
 
 def test_a_timeout_counts_and_a_cancellation_that_meets_it_does_not(redis_server: Server) -> None:

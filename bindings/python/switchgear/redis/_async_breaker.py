@@ -238,6 +238,7 @@ class DistributedCircuitBreaker(Uncopied):
             if type(given) is CoroutineType or must_be_awaited(given):
                 return await given
         except BaseException as error:
+            given = None
             check_fn(fn)
             await circuit.hot_raised(grant, error)
             raise
