@@ -16,7 +16,7 @@ from support.calls import questions
 from support.clock import ManualClock
 from support.servers import Server
 from support.sides import side_of
-from support.stores import PATIENT, AsyncTapped, name, set_deadline
+from support.stores import PATIENT, AsyncTapped, heard, name, set_deadline
 from switchgear._native import Flight
 from switchgear.redis._crowd import Crowd
 from switchgear.redis._talk import Landed
@@ -290,3 +290,32 @@ def test_tasks_of_two_event_loops_join_one_admission(redis_server: Server) -> No
         side.do(main)
         assert given == [["ok"] * 10] * 3
         assert len(questions(client)) == 1
+
+
+def test_a_leader_who_is_interrupted_as_he_asks_strands_nobody(redis_server: Server) -> None:
+    class Interrupt(BaseException):
+        """As a signal's handler raises it."""
+
+    with side_of("asyncio", redis_server.port) as side:
+        client = side.tapped()
+        store = side.store(client, timeout_ms=PATIENT)
+        told = heard(store)
+        breaker = side.breaker(name(), store)
+        command = client.command
+
+        def interrupted(args: list[str], key: str) -> Any:
+            # What comes first is what time it is: they join meanwhile.
+            if len(client.sent) == 1:
+                client.command = command
+                raise Interrupt
+            return command(args, key)
+
+        client.command = interrupted
+
+        async def main() -> list[Any]:
+            return await asyncio.gather(*(breaker.execute(call) for _ in range(3)), return_exceptions=True)
+
+        first, *others = side.do(main)
+        assert isinstance(first, Interrupt)
+        assert others == ["ok"] * 2
+        assert told == []

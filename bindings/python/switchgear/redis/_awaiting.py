@@ -61,9 +61,15 @@ class AsyncLine:
                 due = self.due()
             if ahead is not None and not await self._let_by(ahead, talk, due, insists=insists):
                 insists = patient = False
-            while talk.answer is None and (ask := talk.take()) is not None:
-                await self._exchange(talk, ask, due, insists=insists, patient=patient)
+            try:
+                while talk.answer is None and (ask := talk.take()) is not None:
+                    await self._exchange(talk, ask, due, insists=insists, patient=patient)
+                    self.post_rest(talk)
+            except BaseException:
+                # Wherever that came from, a signal's handler, say: those who have joined ask again.
+                talk.left()
                 self.post_rest(talk)
+                raise
         return talk.given()
 
     async def _let_by(self, ahead: Iterable[asyncio.Task[Any]], talk: Talk, due: float, *, insists: bool) -> bool:
