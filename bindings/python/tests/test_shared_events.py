@@ -530,6 +530,8 @@ def test_scenario_41_a_process_ends_well_while_it_listens(
             return breaker
 
         async def awaiting():
+            # Under `-X dev` it says which step has taken long: on a busy machine any.
+            asyncio.get_running_loop().slow_callback_duration = 60
             async with redis.asyncio.Redis(port={redis_server.port}) as client:
                 store = shared.RedisStore(client, events=True, prefix={name()!r}, timeout_ms=20_000)
                 breaker = shared.DistributedCircuitBreaker("c", store)
