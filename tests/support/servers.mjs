@@ -117,7 +117,8 @@ async function launch({ args = [], password, config }, port) {
   });
   const gone = new Promise((resolve) => guardian.once("close", resolve));
   const pid = await untilReady(guardian, port);
-  for (const handle of [guardian, guardian.stdin, guardian.stdout]) handle.unref();
+  const handles = [guardian, guardian.stdin, guardian.stdout];
+  for (const handle of handles) handle.unref();
 
   return {
     port,
@@ -131,8 +132,9 @@ async function launch({ args = [], password, config }, port) {
     pause: () => process.kill(pid, "SIGSTOP"),
     resume: () => process.kill(pid, "SIGCONT"),
     async stop() {
-      // The wait must not end with the event loop: hold on to the guardian again until it is gone.
-      guardian.ref();
+      // The wait must not end with the event loop: hold on to the guardian again until it is gone, and to what it says, for
+      // that may end after it.
+      for (const handle of handles) handle.ref();
       guardian.stdin.end();
       await gone;
     },
