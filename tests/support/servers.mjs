@@ -162,11 +162,13 @@ function untilReady(guardian, port) {
   });
 }
 
+/** Until a node knows of each slot who has it, and has a link to each other node: what is published does not go to one without. */
 async function clusterIsUp(node) {
   // Only there to end what hangs.
   const giveUpAt = performance.now() + 60_000;
   while (performance.now() < giveUpAt) {
-    if ((await node.cli("cluster", "info")).includes("cluster_state:ok")) return;
+    const isOk = (await node.cli("cluster", "info")).includes("cluster_state:ok");
+    if (isOk && !/disconnected|handshake/.test(await node.cli("cluster", "nodes"))) return;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
   throw new Error(`the cluster node on port ${node.port} did not come up`);
