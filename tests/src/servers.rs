@@ -126,6 +126,8 @@ impl Server {
             .args(["-c", KEEPER, "keeper", "redis-server"])
             .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--unixsocket", "up.sock"])
             .args(["--save", "", "--appendonly", "no", "--logfile", "redis.log", "--daemonize", "no"])
+            // A replica need not wait for others that might come.
+            .args(["--repl-diskless-sync-delay", "0"])
             .args(options)
             .current_dir(folder.path())
             .stdin(Stdio::piped())
