@@ -7,6 +7,8 @@ import Opossum from "opossum";
 /** How long circuits are open here, and how long is surely longer, in milliseconds. */
 const OPEN = 20;
 const LONGER = 200;
+/** How long those are that are to be open still, on a machine that is busy, too. */
+const HOUR = 3_600_000;
 
 const fail = async () => {
   throw new Error("down");
@@ -97,7 +99,7 @@ const CLAIMS = {
   },
 
   "cockatiel: a refusal says that it is one, and not for how long": async () => {
-    const breaker = await broken(1);
+    const breaker = await broken(1, cockatiel.handleAll, HOUR);
     const error = await breaker.execute(fail).catch((error) => error);
     assert.deepEqual(
       [error instanceof cockatiel.BrokenCircuitError, Object.keys(error)],
@@ -174,13 +176,13 @@ const CLAIMS = {
   },
 };
 
-function make(strategy, policy = cockatiel.handleAll) {
+function make(strategy, policy = cockatiel.handleAll, halfOpenAfter = OPEN) {
   const breaker = typeof strategy === "number" ? new cockatiel.ConsecutiveBreaker(strategy) : strategy;
-  return cockatiel.circuitBreaker(policy, { halfOpenAfter: OPEN, breaker });
+  return cockatiel.circuitBreaker(policy, { halfOpenAfter, breaker });
 }
 
-async function broken(strategy, policy) {
-  const breaker = make(strategy, policy);
+async function broken(strategy, policy, halfOpenAfter) {
+  const breaker = make(strategy, policy, halfOpenAfter);
   await outcome(breaker.execute(() => Promise.reject(new RangeError("down"))));
   return breaker;
 }

@@ -12,6 +12,9 @@ import pybreaker
 OPEN = 0.02
 LONGER = 0.2
 
+#: For how long somebody waits for what is to come: only there to end what hangs.
+PATIENT = 60
+
 
 def fail(error: type[Exception] = ValueError) -> None:
     raise error("down")
@@ -24,16 +27,18 @@ def outcome(call: Callable[..., object], *args: object) -> object:
         return type(error).__name__
 
 
-def at_once(*calls: Callable[[Callable[[], None]], object]) -> int:
-    """How many of so many threads, one for each call, were within theirs at once."""
-    running, most, lock = 0, 0, threading.Lock()
+def at_once(calls: list[Callable[[Callable[[], None]], object]], wait: float) -> int:
+    """How many of so many threads, one for each call, were within at once. Each waits so long for all of them."""
+    running, most, lock, all_in = 0, 0, threading.Lock(), threading.Event()
 
     def body() -> None:
         nonlocal running, most
         with lock:
             running += 1
             most = max(most, running)
-        time.sleep(LONGER)
+            if running == len(calls):
+                all_in.set()
+        all_in.wait(wait)
         with lock:
             running -= 1
 
@@ -74,7 +79,7 @@ def pybreaker_takes_an_excluded_error_for_a_success() -> None:
 
 def pybreaker_lets_one_thread_through_at_a_time() -> None:
     breaker = pybreaker.CircuitBreaker()
-    assert at_once(*[breaker.call] * 4) == 1
+    assert at_once([breaker.call] * 4, wait=LONGER) == 1
 
 
 def pybreaker_probes_once_for_each_process() -> None:
@@ -82,7 +87,7 @@ def pybreaker_probes_once_for_each_process() -> None:
     processes = [pybreaker.CircuitBreaker(fail_max=1, reset_timeout=OPEN, state_storage=shared) for _ in range(2)]
     outcome(processes[0].call, fail)
     time.sleep(LONGER)
-    assert at_once(*(process.call for process in processes)) == 2
+    assert at_once([process.call for process in processes], wait=PATIENT) == 2
 
 
 def pybreaker_does_not_guard_coroutines() -> None:
@@ -117,7 +122,7 @@ def circuitbreaker_lets_any_number_of_probes_through() -> None:
     breaker = circuitbreaker.CircuitBreaker(failure_threshold=1, recovery_timeout=OPEN)
     outcome(breaker(fail))
     time.sleep(LONGER)
-    assert at_once(*[breaker(lambda body: body())] * 4) == 4
+    assert at_once([breaker(lambda body: body())] * 4, wait=PATIENT) == 4
 
 
 def circuitbreaker_is_closed_by_a_success_of_before() -> None:

@@ -4,7 +4,7 @@ import { after, before, test } from "node:test";
 import { Redis } from "ioredis";
 import { DistributedCircuitBreaker, RedisStore } from "switchgear/redis";
 import { startShop } from "../../examples/shop/start.mjs";
-import { startBrowser } from "../support/browser.mjs";
+import { PATIENT, startBrowser } from "../support/browser.mjs";
 
 /** As long as no machine is slow: nothing here waits until it is over. */
 const OPEN_MS = 600_000;
@@ -53,6 +53,7 @@ async function until(is, what) {
 
 test("a failure seen by one service is refused by all, and one probe lets all in again", async () => {
   const page = await browser.newPage();
+  page.setDefaultTimeout(PATIENT);
   const problems = [];
   page.on("pageerror", (error) => problems.push(error.message));
   await page.goto(shop.nest);

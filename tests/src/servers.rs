@@ -126,6 +126,8 @@ impl Server {
             .args(["-c", KEEPER, "keeper", "redis-server"])
             .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--unixsocket", "up.sock"])
             .args(["--save", "", "--appendonly", "no", "--logfile", "redis.log", "--daemonize", "no"])
+            // A replica need not wait for others that might come.
+            .args(["--repl-diskless-sync-delay", "0"])
             .args(options)
             .current_dir(folder.path())
             .stdin(Stdio::piped())
@@ -200,7 +202,10 @@ impl Cluster {
                 let info: String = redis::cmd("CLUSTER").arg("INFO").query(&mut connection)?;
                 let known = format!("cluster_known_nodes:{}\r\n", Self::NODES);
                 let slots = format!("cluster_slots_ok:{SLOTS}\r\n");
-                Ok(info.contains("cluster_state:ok") && info.contains(&known) && info.contains(&slots))
+                let is_ok = info.contains("cluster_state:ok") && info.contains(&known) && info.contains(&slots);
+                // What is published does not go to a node to which there is no link yet.
+                let view: String = redis::cmd("CLUSTER").arg("NODES").query(&mut connection)?;
+                Ok(is_ok && !view.contains("disconnected") && !view.contains("handshake"))
             })?;
         }
         Ok(Self { nodes })

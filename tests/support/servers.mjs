@@ -117,7 +117,8 @@ async function launch({ args = [], password, config }, port) {
   });
   const gone = new Promise((resolve) => guardian.once("close", resolve));
   const pid = await untilReady(guardian, port);
-  for (const handle of [guardian, guardian.stdin, guardian.stdout]) handle.unref();
+  const handles = [guardian, guardian.stdin, guardian.stdout];
+  for (const handle of handles) handle.unref();
 
   return {
     port,
@@ -131,8 +132,9 @@ async function launch({ args = [], password, config }, port) {
     pause: () => process.kill(pid, "SIGSTOP"),
     resume: () => process.kill(pid, "SIGCONT"),
     async stop() {
-      // The wait must not end with the event loop: hold on to the guardian again until it is gone.
-      guardian.ref();
+      // The wait must not end with the event loop: hold on to the guardian again until it is gone, and to what it says, for
+      // that may end after it.
+      for (const handle of handles) handle.ref();
       guardian.stdin.end();
       await gone;
     },
@@ -160,11 +162,13 @@ function untilReady(guardian, port) {
   });
 }
 
+/** Until a node knows of each slot who has it, and has a link to each other node: what is published does not go to one without. */
 async function clusterIsUp(node) {
   // Only there to end what hangs.
   const giveUpAt = performance.now() + 60_000;
   while (performance.now() < giveUpAt) {
-    if ((await node.cli("cluster", "info")).includes("cluster_state:ok")) return;
+    const isOk = (await node.cli("cluster", "info")).includes("cluster_state:ok");
+    if (isOk && !/disconnected|handshake/.test(await node.cli("cluster", "nodes"))) return;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
   throw new Error(`the cluster node on port ${node.port} did not come up`);

@@ -33,9 +33,15 @@ export async function startCluster({ masters = 3, replicas = 0, args = [] } = {}
       return nodes[index];
     },
     async isUp() {
-      const infos = await Promise.all(nodes.map((node) => node.cli("cluster", "info")));
-      return infos.every(
-        (info) => info.includes("cluster_state:ok") && info.includes(`cluster_known_nodes:${nodes.length}`),
+      const views = await Promise.all(
+        nodes.map(async (node) => [await node.cli("cluster", "info"), await node.cli("cluster", "nodes")]),
+      );
+      // Until a handshake is over, and a link is there, each knows of the other, but does not tell it everything.
+      return views.every(
+        ([info, view]) =>
+          info.includes("cluster_state:ok") &&
+          info.includes(`cluster_known_nodes:${nodes.length}`) &&
+          !/disconnected|handshake/.test(view),
       );
     },
     async stop() {

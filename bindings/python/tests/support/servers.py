@@ -98,7 +98,7 @@ class Cluster:
         identity = node.cli("cluster", "myid")
         for other in others:
             wait_until(partial(is_taken_for, other, identity, "master"))
-        wait_until(partial(has_all_slots, node))
+        wait_until(partial(is_joined, node))
         return node
 
     def stop(self) -> None:
@@ -137,7 +137,7 @@ def start_cluster(masters: int = 3) -> Cluster:
         create = ["redis-cli", "--cluster", "create", *addresses, "--cluster-replicas", "0", "--cluster-yes"]
         subprocess.run(create, check=True, capture_output=True)
         for node in nodes:
-            wait_until(partial(has_all_slots, node))
+            wait_until(partial(is_joined, node))
     except BaseException:
         for node in nodes:
             node.stop()
@@ -148,6 +148,12 @@ def start_cluster(masters: int = 3) -> Cluster:
 def has_all_slots(node: Server) -> bool:
     """Whether a node knows of each slot who has it."""
     return "cluster_state:ok" in node.cli("cluster", "info")
+
+
+def is_joined(node: Server) -> bool:
+    """Whether a node has all slots, and a link to each other node: what is published does not go to one without."""
+    view = node.cli("cluster", "nodes")
+    return has_all_slots(node) and "disconnected" not in view and "handshake" not in view
 
 
 def is_taken_for(node: Server, identity: str, role: str) -> bool:
