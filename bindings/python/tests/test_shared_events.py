@@ -538,6 +538,8 @@ def test_scenario_41_a_process_ends_well_while_it_listens(
             return breaker
 
         async def awaiting():
+            # Else it is told of each step that a busy machine has taken long for.
+            asyncio.get_running_loop().slow_callback_duration = 600
             async with redis.asyncio.Redis(port={redis_server.port}) as client:
                 store = shared.RedisStore(client, events=True, prefix={name()!r}, timeout_ms=20_000)
                 breaker = shared.DistributedCircuitBreaker("c", store)
