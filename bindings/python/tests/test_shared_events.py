@@ -257,7 +257,8 @@ def test_it_begins_with_the_store_as_a_context_manager(kind: str, place: Place, 
             store = switchgear.redis.asyncio.RedisStore(client, prefix=place.prefix, events=True)
             async with store:
                 await until(lambda: place.listeners() == 1)
-        assert place.listeners() == 0
+            # The client goes on.
+            await until(lambda: place.listeners() == 0)
 
     asyncio.run(main())
 
@@ -361,11 +362,18 @@ def test_a_connection_that_is_silent_is_asked_whether_it_is_there(kind: str, mon
         # It answers, so one connection goes on for longer than it is silent.
         hears(side, place, changes)
         store.on("store_error", errors.append)
-        server.pause()
-        side.until(lambda: errors)
-        assert "events are not heard: no answer within" in str(errors[0].error)
-        server.resume()
-        hears(side, place, changes)
+        said = ""
+        # More than once: on a machine that is held up it may be about to connect anew, and meet the silence there.
+        for _ in range(9):
+            errors.clear()
+            server.pause()
+            side.until(lambda: errors)
+            said = str(errors[0].error)
+            server.resume()
+            hears(side, place, changes)
+            if "events are not heard: no answer within" in said:
+                break
+        assert "events are not heard: no answer within" in said
         side.do(store.close)
 
 

@@ -182,8 +182,9 @@ def test_a_store_that_hangs_while_settling_hides_neither_value_nor_error(server:
             hang()
         resume()
         assert permit.record_failure() == "applied"
-        # The failure's; a success is told, too, but nobody waits for it.
-        assert set(texts(events)) == {"no answer within 100 ms"}
+        # The failure's; a success is told, too, but nobody waits for it, and what is said of it may come later.
+        assert "no answer within 100 ms" in texts(events)
+        assert set(texts(events)) <= {"no answer within 100 ms", f"no answer within {PATIENT} ms"}
 
 
 def test_scenario_52_a_killed_server_is_unavailable_and_a_call_goes_on_where_one_comes_back() -> None:

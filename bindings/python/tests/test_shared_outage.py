@@ -40,13 +40,15 @@ def test_scenario_48_while_redis_is_gone_callers_see_their_own_errors_until_this
     server = start_server()
     with side_of(kind, server.port) as side:
         prefix = f"{name()}:"
-        store = side.store(clock=clock, timeout_ms=2000, prefix=prefix)
+        store = side.store(clock=clock, timeout_ms=PATIENT, prefix=prefix)
         events, told = heard(store), told_by(store)
         breaker = side.breaker(name(), store, failure_threshold=5, open_duration_ms=3000)
         changes: list[str] = []
         breaker.on("state_change", lambda change: changes.append(f"{change.to_state} {change.reason}"))
         assert side.run(breaker, ok) == "ok"
         server.kill()
+        # Until the server is back: the client would try for long to connect.
+        set_deadline(store, 100)
         seen = [given_by(lambda: side.run(breaker, fail)) for _ in range(100)]
         assert [type(given) for given in seen] == [BoomError] * 5 + [CircuitOpenError] * 95
         assert told == [("degraded", None)]
@@ -56,6 +58,7 @@ def test_scenario_48_while_redis_is_gone_callers_see_their_own_errors_until_this
         with pytest.raises(StoreUnavailableError):
             side.do(breaker.reset)
         with start_server(port=server.port):
+            set_deadline(store, PATIENT)
             # What this process saw for itself holds on, whatever the store would say, until its own probe succeeds.
             clock.now += 2999
             refused(side, breaker)

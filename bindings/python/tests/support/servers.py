@@ -54,6 +54,10 @@ class Server:
     def pause(self) -> None:
         """Makes it hang: it takes connections, for the kernel does, and answers nothing."""
         os.kill(self.pid, signal.SIGSTOP)
+        # It may run on another processor until the signal gets there. Not every system shows that.
+        shown = Path(f"/proc/{self.pid}/stat")
+        if shown.exists():
+            wait_until(lambda: shown.read_text().rpartition(")")[2].split()[0] == "T")
 
     def resume(self) -> None:
         """Lets it go on."""
