@@ -9,7 +9,7 @@
  * `REDIS_SERVER` names another binary, for example `valkey-server`. The types are in `servers.d.mts`.
  */
 import { execFile, spawn } from "node:child_process";
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -129,7 +129,12 @@ async function launch({ args = [], password, config }, port) {
       const { stdout } = await run("redis-cli", ["-p", String(port), ...cliArgs], { env });
       return stdout.trimEnd();
     },
-    pause: () => process.kill(pid, "SIGSTOP"),
+    pause() {
+      process.kill(pid, "SIGSTOP");
+      // It may run on another processor until the signal gets there. Not every system shows that.
+      const shown = `/proc/${pid}/stat`;
+      while (existsSync(shown) && !/\) T /.test(readFileSync(shown, "utf8")));
+    },
     resume: () => process.kill(pid, "SIGCONT"),
     async stop() {
       // The wait must not end with the event loop: hold on to the guardian again until it is gone, and to what it says, for

@@ -35,8 +35,8 @@ class Place:
     master: Server
     replica: Server
 
-    def fail_over(self) -> None:
-        """Has the replica be the master, and the master its replica."""
+    def fail_over(self, *, cuts: bool) -> None:
+        """Has the replica be the master, and the master its replica: that cuts connections off, or says READONLY."""
 
         def is_promoted() -> bool:
             # What clients ask for; the address by the name comes a moment before it.
@@ -51,7 +51,8 @@ class Place:
         wait_until(is_promoted, 120)
         # What the sentinel does, too, but only ten seconds from now: until then the old master goes on taking outcomes.
         self.master.cli("replicaof", "127.0.0.1", str(self.replica.port))
-        self.master.cli("client", "kill", "type", "normal")
+        if cuts:
+            self.master.cli("client", "kill", "type", "normal")
         assert "role:slave" in self.master.cli("info", "replication")
 
     def failures(self, circuit: str) -> str:
@@ -71,7 +72,11 @@ def place() -> Iterator[Place]:
         yield Place(sentinel, master, replica)
 
 
-def test_the_circuit_goes_on_at_the_new_master(place: Place) -> None:
+CUTS = pytest.mark.parametrize("cuts", [True, False], ids=["cut off", "READONLY"])
+
+
+@CUTS
+def test_the_circuit_goes_on_at_the_new_master(place: Place, cuts: bool) -> None:
     kind: Any = redis.sentinel.Sentinel
     watching = kind([("127.0.0.1", place.sentinel.port)])
     with watching.master_for("mymaster") as client:
@@ -79,7 +84,7 @@ def test_the_circuit_goes_on_at_the_new_master(place: Place) -> None:
         breaker.record_failure()
         permit = breaker.acquire()
         assert client.wait(1, 60_000) == 1
-        place.fail_over()
+        place.fail_over(cuts=cuts)
         assert permit.record_failure() == "applied"
         assert breaker.get_snapshot().failures_in_window == 2
         assert place.failures(breaker.name) == "2"
@@ -87,7 +92,8 @@ def test_the_circuit_goes_on_at_the_new_master(place: Place) -> None:
         server.close()
 
 
-def test_so_it_does_for_asyncio(place: Place) -> None:
+@CUTS
+def test_so_it_does_for_asyncio(place: Place, cuts: bool) -> None:
     async def main() -> None:
         kind: Any = redis.asyncio.sentinel.Sentinel
         watching = kind([("127.0.0.1", place.sentinel.port)])
@@ -96,7 +102,7 @@ def test_so_it_does_for_asyncio(place: Place) -> None:
             await breaker.record_failure()
             permit = await breaker.acquire()
             assert await client.wait(1, 60_000) == 1
-            place.fail_over()
+            place.fail_over(cuts=cuts)
             assert await permit.record_failure() == "applied"
             assert (await breaker.get_snapshot()).failures_in_window == 2
             assert place.failures(breaker.name) == "2"

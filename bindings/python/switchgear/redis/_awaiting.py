@@ -183,7 +183,7 @@ class AsyncLine:
                 if not is_broken_connection(error):
                     talk.failed(error)
                     return
-                # It broke while it was idle, say: another one, for the id in a command makes it count once.
+                # It broke while it was idle, say: by the client then, which may make another one.
             except BaseException:
                 talk.gone()
                 self.post_rest(talk)
@@ -196,6 +196,7 @@ class AsyncLine:
     async def _exchange_by_client(self, talk: Talk, ask: Ask, due: float, *, insists: bool, patient: bool) -> None:
         """Does so in whatever way the client has."""
         loop = asyncio.get_running_loop()
+        may_repeat = self._kind is Kind.SINGLE
         while True:
             try:
                 sending = asyncio.ensure_future(self._send(talk.key, ask.command))
@@ -220,10 +221,14 @@ class AsyncLine:
                 talk.left()
                 self._give_up(sending, talk)
                 raise
-            if in_time:
-                _hear(talk, sending)
-            else:
+            if not in_time:
                 self._give_up(sending, talk)
+            elif may_repeat and loop.time() < due and _found_it_broken(sending):
+                # While it was idle, say, or with the failover of a sentinel. The id in a command makes it count once.
+                may_repeat = False
+                continue
+            else:
+                _hear(talk, sending)
             return
 
     def _send(self, key: str, command: list[str]) -> Any:
@@ -273,6 +278,12 @@ def _hear(talk: Talk, done: asyncio.Future[Any]) -> None:
     else:
         talk.gone()
         raise error
+
+
+def _found_it_broken(done: asyncio.Future[Any]) -> bool:
+    """Whether a command met a connection that was no more."""
+    error = None if done.cancelled() else done.exception()
+    return error is not None and is_broken_connection(error)
 
 
 async def _wait(tasks: Collection[asyncio.Future[Any]], due: float) -> bool:
