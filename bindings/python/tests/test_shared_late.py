@@ -149,6 +149,32 @@ def test_an_interrupt_while_a_thread_is_started_is_the_callers(monkeypatch: pyte
     assert done == []
 
 
+def test_what_waits_behind_threads_that_are_stuck_is_done_although_nothing_more_comes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The guard's question, say, whether the store is back: nobody else asks meanwhile."""
+    monkeypatch.setattr("switchgear.redis._carry._STUCK_SECONDS", 0.2)
+    carriers = Carriers()
+    busy, held = threading.Semaphore(0), threading.Event()
+
+    def hold() -> None:
+        busy.release()
+        held.wait()
+
+    for _ in range(_MOST):
+        carriers.post(hold)
+        assert busy.acquire(timeout=60)
+    for _ in range(3):
+        done = threading.Event()
+        carriers.post(done.set)
+        assert done.wait(60)
+        # The thread that did it is stuck, too.
+        carriers.post(hold)
+        assert busy.acquire(timeout=60)
+    held.set()
+    carriers.end()
+
+
 def test_an_outcome_that_was_told_too_late_for_its_caller_counts_and_is_remembered(client: redis.Redis) -> None:
     held = threading.Event()
     holding = threading.Event()

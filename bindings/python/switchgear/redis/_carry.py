@@ -34,6 +34,7 @@ class Carriers:
         self._unclaimed = 0
         self._replace_at = 0.0
         self._replace_after = _STUCK_SECONDS
+        self._will_look = False
 
     def carry(self, do: Callable[[], _T], deadline: float, over: Callable[[bool], None], late: Late[_T]) -> _T:
         """Does something in another thread, and waits for it until the deadline (`time.monotonic()`).
@@ -105,6 +106,8 @@ class Carriers:
             return
         if len(workers) < _MOST or self._write_one_off():
             self._start()
+        else:
+            self._look_later(workers)
 
     def _start(self) -> None:
         worker = _Worker(self)
@@ -135,6 +138,29 @@ class Carriers:
         self._replace_at = now + self._replace_after
         self._replace_after = min(2 * self._replace_after, _REPLACE_SECONDS_MAX)
         return True
+
+    def _look_later(self, workers: list[_Worker]) -> None:
+        """Looks again when one of them may be given up, for until then it may be that nobody adds anything."""
+        if self._will_look:
+            return
+        since = min(worker.since for worker in workers)
+        at = max(self._replace_at, since + _STUCK_SECONDS)
+        # A moment later than that, or it would have to look again.
+        timer = threading.Timer(max(0.0, at - time.monotonic()) + 0.01, self._look)
+        timer.daemon = True
+        self._will_look = True
+        try:
+            timer.start()
+        except BaseException as error:
+            self._will_look = False
+            # Where no thread can be made there is none for this, either. An interrupt is the caller's.
+            if not isinstance(error, RuntimeError):
+                raise
+
+    def _look(self) -> None:
+        with self._lock:
+            self._will_look = False
+            self._staff()
 
     def take(self, worker: _Worker) -> _Job[object] | None:
         """The next job; none when there has been nothing to do for a while, or when the thread was written off."""
