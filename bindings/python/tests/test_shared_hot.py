@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
@@ -193,6 +194,20 @@ def closed(client: redis.Redis, **policy: Any) -> DistributedCircuitBreaker:
     return breaker
 
 
+@asynccontextmanager
+async def closed_awaiting(server: Server) -> AsyncIterator[switchgear.redis.asyncio.DistributedCircuitBreaker]:
+    """The same for asyncio."""
+    async with (
+        redis.asyncio.Redis(port=server.port) as client,
+        switchgear.redis.asyncio.RedisStore(client, timeout_ms=PATIENT) as store,
+    ):
+        breaker = switchgear.redis.asyncio.DistributedCircuitBreaker(
+            name(), store, closed_cache_ms=LONG, failure_threshold=1
+        )
+        await breaker.execute(ok)
+        yield breaker
+
+
 @pytest.mark.parametrize("way", ["execute", "decorator"])
 def test_what_would_have_to_be_awaited_is_refused_by_the_sync_entry(client: redis.Redis, way: str) -> None:
     breaker = closed(client)
@@ -236,31 +251,20 @@ def test_an_async_generator_is_guarded_until_it_ends(redis_server: Server) -> No
         raise BoomError
 
     async def main() -> None:
-        async with redis.asyncio.Redis(port=redis_server.port) as client:
-            store = switchgear.redis.asyncio.RedisStore(client, timeout_ms=PATIENT)
-            breaker = switchgear.redis.asyncio.DistributedCircuitBreaker(
-                name(), store, closed_cache_ms=LONG, failure_threshold=1
-            )
-            await breaker.execute(ok)
+        async with closed_awaiting(redis_server) as breaker:
             given = await breaker.execute(steps)
             assert await anext(given) == 1
             assert await breaker.execute(ok) == "ok"
             with pytest.raises(BoomError):
                 await anext(given)
             assert await breaker.get_state() == "open"
-            await store.close()
 
     asyncio.run(main())
 
 
 def test_a_cancelled_call_counts_nowhere(redis_server: Server) -> None:
     async def main() -> None:
-        async with redis.asyncio.Redis(port=redis_server.port) as client:
-            store = switchgear.redis.asyncio.RedisStore(client, timeout_ms=PATIENT)
-            breaker = switchgear.redis.asyncio.DistributedCircuitBreaker(
-                name(), store, closed_cache_ms=LONG, failure_threshold=1
-            )
-            await breaker.execute(ok)
+        async with closed_awaiting(redis_server) as breaker:
             inside = asyncio.Event()
 
             async def hang() -> None:
@@ -276,7 +280,6 @@ def test_a_cancelled_call_counts_nowhere(redis_server: Server) -> None:
                 with pytest.raises(asyncio.CancelledError):
                     await task
             assert await breaker.execute(ok) == "ok"
-            await store.close()
 
     asyncio.run(main())
 
